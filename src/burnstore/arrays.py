@@ -1,0 +1,146 @@
+"""Arrays that somebody holds: which dtype they have, and their bytes in C order and little-endian.
+
+NumPy arrays of any memory order, stride or byte order are taken as their values. Tensors of torch are seen through
+`sys.modules`: whoever holds one has imported it. Anything else that says `__array__` (JAX, MLX, lists of numbers) works too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from burnstore.dtypes import DType, Shape
+from burnstore.errors import DTypeError, TensorDataError, UsageError
+from burnstore.packing import pack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from typing_extensions import Buffer
+
+# How much of an array that does not lie in C order is put in order at a time.
+_BLOCK_BYTES = 8 * 1024 * 1024
+
+
+class HeldArray:
+    """The bytes of an array in memory, as a file holds them."""
+
+    __slots__ = ("array", "dtype", "nbytes")
+
+    def __init__(self, array: np.ndarray[Any, Any], dtype: DType) -> None:
+        self.array = array
+        self.dtype = dtype
+        self.nbytes: int = dtype.nbytes(array.shape)
+
+    def view(self) -> Buffer | None:
+        array = self.array
+        if self.dtype.is_plain and array.flags.c_contiguous and array.dtype.isnative:
+            return _as_buffer(array)
+        return None
+
+    def read_into(self, out: memoryview, begin: int = 0) -> None:
+        view = self.view()
+        whole = memoryview(_as_buffer(self._in_order(self.array)) if view is None else view)
+        if whole.nbytes:
+            out[:] = whole.cast("B")[begin : begin + len(out)]
+
+    def blocks(self) -> Iterator[Buffer]:
+        view = self.view()
+        if view is not None:
+            yield view
+            return
+        array = self.array
+        rows = len(array) if array.ndim and self.dtype.bits % 8 == 0 else 1
+        step = max(1, rows * _BLOCK_BYTES // max(1, self.nbytes))
+        if step >= rows:
+            yield _as_buffer(self._in_order(array))
+            return
+        for start in range(0, rows, step):
+            yield _as_buffer(self._in_order(array[start : start + step]))
+
+    def _in_order(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        if not self.dtype.is_plain:
+            return pack(array, self.dtype)
+        return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+
+
+def _as_buffer(array: np.ndarray[Any, Any]) -> Buffer:
+    """The array where the buffer protocol takes its dtype, its bytes where it does not (bf16, fp8)."""
+    if array.dtype.kind in "biufc":
+        return array.data if array.ndim == 0 else array
+    import numpy as np
+
+    return array.reshape(-1).view(np.uint8)
+
+
+def held(value: object, name: str) -> tuple[DType, Shape, HeldArray]:
+    """What a snapshot needs to know of an array that somebody holds."""
+    import numpy as np
+
+    if type(value) is np.ndarray:
+        array = value
+    elif "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+        return _held_torch(value, name)
+    else:
+        array = _to_numpy(value, name)
+    dtype = _DTYPES.get(array.dtype)
+    if dtype is None:
+        dtype = _DTYPES[array.dtype] = _dtype_of(array, name)
+    return dtype, array.shape, HeldArray(array, dtype)
+
+
+_DTYPES: dict[np.dtype[Any], DType] = {}
+
+
+def _dtype_of(array: np.ndarray[Any, Any], name: str) -> DType:
+    if array.dtype.kind in "OSUMmV" and array.dtype.names is None and array.dtype.isbuiltin != 2:
+        raise DTypeError(
+            f"an array of {array.dtype} has no plain numbers",
+            where=f"tensor {name!r}",
+            do="give numbers or booleans; text belongs into metadata",
+        )
+    return DType.of(array.dtype.name)
+
+
+def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    if isinstance(value, (str, bytes, bytearray, dict)) or value is None:
+        raise UsageError(
+            f"a {type(value).__name__} is not a tensor",
+            where=f"tensor {name!r}",
+            do="give an array or a snapshot; flatten nested dicts to dotted names",
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise UsageError("a masked array would lose its mask", where=f"tensor {name!r}", do="save .data and .mask by themselves")
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        raise UsageError(f"this {type(value).__name__} cannot become an array: {error}", where=f"tensor {name!r}") from error
+
+
+def _held_torch(value: Any, name: str) -> tuple[DType, Shape, HeldArray]:
+    """A torch tensor by its bytes: NumPy has no bf16, and torch gives no other way to them."""
+    import numpy as np
+
+    torch = sys.modules["torch"]
+    tensor = value.detach()
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise DTypeError(f"a {tensor.layout} tensor has no plain values", where=f"tensor {name!r}", do="save tensor.to_dense()")
+    if tensor.device.type == "meta":
+        raise TensorDataError(
+            "a tensor on the meta device has no values", where=f"tensor {name!r}", do="load values into it first"
+        )
+    dtype = DType.of(tensor.dtype)
+    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    if dtype.bits < 8:
+        shape = (*tensor.shape[:-1], tensor.shape[-1] * 2)
+        packed = tensor.contiguous().view(torch.uint8).numpy()
+        from burnstore.packing import unpack
+
+        return dtype, shape, HeldArray(unpack(packed.reshape(-1), dtype, shape), dtype)
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(tensor.element_size())
+    array = tensor.numpy() if integer is None else tensor.view(integer).numpy()
+    return dtype, tuple(tensor.shape), HeldArray(np.asarray(array).view(dtype.numpy_dtype), dtype)

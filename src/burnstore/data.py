@@ -1,0 +1,150 @@
+"""Tensors' bytes that are not in a file: held in memory, computed when they are wanted, or given in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from burnstore.dtypes import DType, Shape
+from burnstore.errors import TensorDataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from typing_extensions import Buffer
+
+    Array = np.ndarray[Any, Any]
+
+
+class TensorData:
+    """The bytes of a tensor with its shape and dtype: Burn's word for a tensor that has been read.
+
+    >>> data = TensorData(b"\\x00\\x00\\x80?", (1,), "F32")
+    >>> data.numpy()
+    array([1.], dtype=float32)
+    """
+
+    __slots__ = ("bytes", "dtype", "shape")
+
+    def __init__(self, bytes: bytes, shape: Iterable[int], dtype: DType | str) -> None:
+        self.bytes = bytes
+        self.shape: Shape = tuple(shape)
+        self.dtype = DType.of(dtype)
+        if not self.dtype.is_quantized and self.dtype.nbytes(self.shape) != len(bytes):
+            raise TensorDataError(
+                f"{self.dtype} {list(self.shape)} needs {self.dtype.nbytes(self.shape)} bytes, not {len(bytes)}"
+            )
+
+    def numpy(self) -> Array:
+        """The values as a read-only array."""
+        from burnstore.snapshot import TensorSnapshot
+
+        return TensorSnapshot("data", self.dtype, self.shape, HeldBytes(self.bytes)).numpy()
+
+    def __repr__(self) -> str:
+        size = len(self.bytes)
+        return f"TensorData({self.dtype}, {list(self.shape)}, {size:,} byte{'' if size == 1 else 's'})"
+
+
+class HeldBytes:
+    """Bytes that are in memory already, as a file holds them."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, data: bytes) -> None:
+        self._bytes = data
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._bytes)
+
+    def view(self) -> Buffer:
+        return self._bytes
+
+    def read_into(self, out: memoryview, begin: int = 0) -> None:
+        out[:] = self._bytes[begin : begin + len(out)]
+
+    def blocks(self) -> Iterator[Buffer]:
+        yield self._bytes
+
+
+class ComputedBytes:
+    """An array that a function makes when it is asked."""
+
+    __slots__ = ("_closure", "_dtype", "_name", "_shape", "nbytes")
+
+    def __init__(self, name: str, dtype: DType, shape: Shape, closure: Callable[[], object]) -> None:
+        self._name, self._dtype, self._shape, self._closure = name, dtype, shape, closure
+        self.nbytes: int = dtype.nbytes(shape)
+
+    def view(self) -> None:
+        return None
+
+    def read_into(self, out: memoryview, begin: int = 0) -> None:
+        _fill(out, begin, self.blocks())
+
+    def blocks(self) -> Iterator[Buffer]:
+        made = self._closure()
+        if isinstance(made, TensorData):
+            made = made.bytes
+        if isinstance(made, (bytes, bytearray, memoryview)):
+            if memoryview(made).nbytes != self.nbytes:
+                raise self._wrong(f"{memoryview(made).nbytes} bytes", f"{self.nbytes} bytes")
+            yield made
+            return
+        import numpy as np
+
+        from burnstore.arrays import held
+
+        dtype, shape, data = held(made, self._name)
+        if dtype != self._dtype and self._dtype.is_plain and not isinstance(made, np.ndarray):
+            dtype, shape, data = held(np.asarray(made, self._dtype.numpy_dtype), self._name)
+        if shape != self._shape or dtype.numpy_name != self._dtype.numpy_name:
+            raise self._wrong(f"{dtype} {list(shape)}", f"{self._dtype} {list(self._shape)}")
+        data.dtype = self._dtype
+        yield from data.blocks()
+
+    def _wrong(self, got: str, want: str) -> TensorDataError:
+        return TensorDataError(f"its function gave {got}, and {want} was announced", where=f"tensor {self._name!r}")
+
+
+class BlockBytes:
+    """Bytes that come in pieces."""
+
+    __slots__ = ("_blocks", "_name", "nbytes")
+
+    def __init__(self, name: str, nbytes: int, blocks: Callable[[], Iterable[Buffer]] | Iterable[Buffer]) -> None:
+        self._name, self._blocks = name, blocks
+        self.nbytes = nbytes
+
+    def view(self) -> None:
+        return None
+
+    def read_into(self, out: memoryview, begin: int = 0) -> None:
+        _fill(out, begin, self.blocks())
+
+    def blocks(self) -> Iterator[Buffer]:
+        made = self._blocks() if callable(self._blocks) else self._blocks
+        done = 0
+        for block in made:
+            done += memoryview(block).nbytes
+            yield block
+        if done != self.nbytes:
+            again = "" if done or callable(self._blocks) else " (an iterator can be read once; give a function to read it again)"
+            raise TensorDataError(
+                f"its shape and dtype need {self.nbytes} bytes, and its blocks gave {done}{again}",
+                where=f"tensor {self._name!r}",
+            )
+
+
+def _fill(out: memoryview, begin: int, blocks: Iterable[Buffer]) -> None:
+    """Copy the bytes from `begin` on, out of pieces that come in order."""
+    at, end = 0, begin + len(out)
+    for block in blocks:
+        view = memoryview(block)
+        if not view.nbytes:
+            continue
+        view = view.cast("B")
+        low, high = max(at, begin), min(at + len(view), end)
+        if low < high:
+            out[low - begin : high - begin] = view[low - at : high - at]
+        at += len(view)

@@ -1,0 +1,1 @@
+"""How bytes reach the memory that they are wanted in."""

@@ -1,0 +1,160 @@
+"""Every error that burnstore raises on purpose.
+
+    BurnstoreError
+    ├─ FormatError (ValueError)            a file's content breaks the rules of its format
+    │  ├─ TruncatedError                   the file ends before its header says it should
+    │  └─ UnknownFormatError               nothing that burnstore reads
+    ├─ LimitError (ValueError)             a number in a file, or a file to be written, is over a cap of `Limits`
+    ├─ DTypeError (TypeError)              a dtype that a format, or NumPy, cannot hold
+    │  └─ QuantizedError                   plain values asked of a quantised tensor
+    ├─ DialectError (ValueError)           the layout of a tensor depends on something that nobody said
+    ├─ TensorNotFoundError (KeyError)      no tensor of that name
+    ├─ DuplicateNameError (ValueError)     one name for two tensors
+    ├─ TensorDataError (ValueError)        the bytes given for a tensor are not what its shape and dtype need
+    ├─ UsageError (TypeError)              a call that cannot mean anything
+    ├─ ImmutableError (AttributeError)     a snapshot cannot be changed
+    ├─ PickleRefusedError (TypeError)      a snapshot or a store cannot be sent to another process
+    └─ SourceError (OSError)               the bytes cannot be had
+       ├─ SourceNotFoundError (FileNotFoundError)
+       ├─ SourcePermissionError (PermissionError)
+       ├─ SourceIsDirectoryError (IsADirectoryError)
+       ├─ SourceClosedError (ValueError)   the store was closed before its tensor was read
+       ├─ TargetExistsError (FileExistsError)
+       └─ NoSpaceError                     the disk cannot hold what is to be written
+
+Each says what happened, where, and what to do next; `str()` of any of them is one plain line.
+
+    >>> try:
+    ...     raise FormatError("the header is not JSON", where="model.safetensors, byte 8", do="download it again")
+    ... except ValueError as error:
+    ...     print(error)
+    model.safetensors, byte 8: the header is not JSON; download it again.
+"""
+
+from __future__ import annotations
+
+
+class BurnstoreError(Exception):
+    """The root of the tree: catch this to catch everything that burnstore refuses.
+
+    >>> isinstance(FormatError("no"), BurnstoreError)
+    True
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, do: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.do = do
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.do:
+            text = f"{text}; {self.do}"
+        return text if text.endswith((".", "?", "!")) else f"{text}."
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.do))
+
+
+def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str | None) -> BurnstoreError:
+    return kind(what, where=where, do=do)
+
+
+class FormatError(BurnstoreError, ValueError):
+    """A file's content breaks the rules of its format."""
+
+
+class TruncatedError(FormatError):
+    """The file ends before its header says it should."""
+
+
+class UnknownFormatError(FormatError):
+    """Nothing that burnstore reads; the message says what it looks like instead."""
+
+
+class LimitError(BurnstoreError, ValueError):
+    """A size is over one of the caps of `Limits`."""
+
+
+class DTypeError(BurnstoreError, TypeError):
+    """A dtype that the format, or NumPy, cannot hold."""
+
+
+class QuantizedError(DTypeError):
+    """Plain values were asked of a quantised tensor."""
+
+
+class DialectError(BurnstoreError, ValueError):
+    """The layout of a tensor depends on something that nobody said."""
+
+
+class TensorNotFoundError(BurnstoreError, KeyError):
+    """No tensor has that name; the message suggests the likely one."""
+
+
+class DuplicateNameError(BurnstoreError, ValueError):
+    """One name is given to two tensors."""
+
+
+class TensorDataError(BurnstoreError, ValueError):
+    """The bytes given for a tensor are not what its shape and dtype need."""
+
+
+class UsageError(BurnstoreError, TypeError):
+    """A call that cannot mean anything; the message says what would."""
+
+
+class ImmutableError(BurnstoreError, AttributeError):
+    """A snapshot cannot be changed; the message names the method that makes a changed one."""
+
+
+class PickleRefusedError(BurnstoreError, TypeError):
+    """Snapshots and stores stand for an open file and cannot be sent to another process."""
+
+
+class SourceError(BurnstoreError, OSError):
+    """The bytes cannot be had, or cannot be written."""
+
+
+class SourceNotFoundError(SourceError, FileNotFoundError):
+    """There is no such file."""
+
+
+class SourcePermissionError(SourceError, PermissionError):
+    """The file may not be read or written."""
+
+
+class SourceIsDirectoryError(SourceError, IsADirectoryError):
+    """A folder was given where a file was wanted."""
+
+
+class SourceClosedError(SourceError, ValueError):
+    """The store was closed before its tensor was read."""
+
+
+class TargetExistsError(SourceError, FileExistsError):
+    """The file to be written exists, and `overwrite=True` was not said."""
+
+
+class NoSpaceError(SourceError):
+    """The disk cannot hold what is to be written."""
+
+
+def from_os_error(error: OSError, where: str) -> SourceError:
+    """The error of our tree for one of the operating system's.
+
+    >>> from_os_error(FileNotFoundError(2, "No such file or directory"), "model.bpk")
+    SourceNotFoundError('there is no such file')
+    """
+    made: SourceError
+    if isinstance(error, FileNotFoundError):
+        made = SourceNotFoundError("there is no such file", where=where, do="check the path")
+    elif isinstance(error, PermissionError):
+        made = SourcePermissionError("permission denied", where=where, do="check the owner and mode of it and its folder")
+    elif isinstance(error, IsADirectoryError):
+        made = SourceIsDirectoryError("this is a folder", where=where, do="give the path of a file")
+    else:
+        made = SourceError(error.strerror or str(error) or type(error).__name__, where=where)
+    made.errno = error.errno
+    return made

@@ -1,0 +1,82 @@
+"""Writing SafeTensors: byte for byte what the official crate writes, with the metadata sorted by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from burnstore.errors import DTypeError, LimitError, UsageError
+from burnstore.formats.base import Entry, Span, WriteOptions
+from burnstore.snapshot import TensorSnapshot
+from burnstore.sources.write import Layout, Part
+
+# The crate sorts by its list of dtypes, largest last, then by name: so that every tensor is aligned.
+_RANK = {
+    name: rank
+    for rank, name in enumerate(
+        [
+            "BOOL",
+            "F4",
+            "F6_E2M3",
+            "F6_E3M2",
+            "U8",
+            "I8",
+            "F8_E5M2",
+            "F8_E4M3",
+            "F8_E8M0",
+            "F8_E4M3FNUZ",
+            "F8_E5M2FNUZ",
+            "I16",
+            "U16",
+            "F16",
+            "BF16",
+            "I32",
+            "U32",
+            "F32",
+            "C64",
+            "F64",
+            "I64",
+            "U64",
+        ]
+    )
+}
+
+
+def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None, options: WriteOptions) -> Layout:
+    """What a SafeTensors file of these tensors looks like."""
+    keyed = sorted((-_RANK[_dtype_name(tensor)], tensor.name, tensor) for tensor in tensors)
+    header: dict[str, Mapping[str, str] | Entry] = {}
+    if metadata is not None:
+        header["__metadata__"] = dict(sorted(metadata.items()))
+    at = 0
+    places: list[tuple[int, TensorSnapshot]] = []
+    for _, name, tensor in keyed:
+        if name == "__metadata__":
+            raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
+        end = at + tensor.nbytes
+        header[name] = Entry(tensor.dtype.safetensors_name or "", tensor.shape, Span(at, end))
+        places.append((at, tensor))
+        at = end
+    text = msgspec.json.encode(header)
+    text += b" " * (-len(text) % 8)
+    if len(text) > options.limits.safetensors_header_bytes:
+        raise LimitError(
+            f"the header would have {len(text)} bytes, and readers refuse more than {options.limits.safetensors_header_bytes}",
+            do="save in shards (shard_size=...), with shorter names or less metadata",
+        )
+    start = 8 + len(text)
+    parts = [Part(tensor.name, start + begin, tensor.data) for begin, tensor in places]
+    return Layout(len(text).to_bytes(8, "little") + text, parts, start + at)
+
+
+def _dtype_name(tensor: TensorSnapshot) -> str:
+    name = tensor.dtype.safetensors_name
+    if name is None:
+        do = "save tensor.dequantize() or write a .bpk" if tensor.dtype.is_quantized else "cast it first"
+        raise DTypeError(f"SafeTensors has no dtype for {tensor.dtype}", where=f"tensor {tensor.name!r}", do=do)
+    if tensor.dtype.bits == 4 and tensor.shape and tensor.shape[-1] % 2:
+        raise DTypeError(
+            f"an odd last dimension of {name} is not whole bytes", where=f"tensor {tensor.name!r} {list(tensor.shape)}"
+        )
+    return name

@@ -1,0 +1,89 @@
+"""Tensors that a caller has in hand, seen as the contents of a file: a mapping of arrays, or an iterable of snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from burnstore.errors import DuplicateNameError, TensorDataError, UsageError
+from burnstore.formats.base import Row
+from burnstore.snapshot import TensorSnapshot
+from burnstore.sources.base import FileRange, Source
+
+
+class HeldContents:
+    """Snapshots by name, in the caller's order."""
+
+    format = "memory"
+    source: Source | None = None
+    metadata: Mapping[str, str] = {}
+    extras: Mapping[str, Any] = {}
+
+    def __init__(self, snapshots: dict[str, TensorSnapshot]) -> None:
+        self._snapshots = snapshots
+
+    def names(self) -> Collection[str]:
+        return self._snapshots.keys()
+
+    def __len__(self) -> int:
+        return len(self._snapshots)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._snapshots
+
+    def snapshot(self, name: str) -> TensorSnapshot:
+        return self._snapshots[name]
+
+    def rows(self) -> Iterator[Row]:
+        for name, snapshot in self._snapshots.items():
+            data = snapshot.data
+            if isinstance(data, FileRange):
+                yield name, snapshot.dtype, snapshot.shape, data.source, data.begin, data.end
+            else:
+                yield name, snapshot.dtype, snapshot.shape, None, 0, 0
+
+    def close(self) -> None:
+        """Nothing of it is ours to close."""
+
+
+def hold(tensors: object) -> HeldContents:
+    """The contents that a mapping of arrays or snapshots, or an iterable of snapshots, amounts to."""
+    snapshots: dict[str, TensorSnapshot] = {}
+    for name, snapshot in _named(tensors):
+        if name in snapshots:
+            raise DuplicateNameError(
+                "two tensors have this name", where=f"tensor {name!r}", do="rename one: snapshot.with_name(...)"
+            )
+        snapshots[name] = snapshot
+    return HeldContents(snapshots)
+
+
+def _named(tensors: object) -> Iterator[tuple[str, TensorSnapshot]]:
+    if isinstance(tensors, Mapping):
+        for name, value in tensors.items():
+            check_name(name)
+            if isinstance(value, TensorSnapshot):
+                yield name, value if value.name == name else value.with_name(name)
+            else:
+                yield name, TensorSnapshot.from_data(name, value)
+        return
+    if not isinstance(tensors, Iterable):
+        raise UsageError(f"a {type(tensors).__name__} holds no tensors", do="give a mapping of names to arrays, or snapshots")
+    for value in tensors:
+        if not isinstance(value, TensorSnapshot):
+            raise UsageError(
+                f"a list of {type(value).__name__} has no names",
+                do="give a mapping of names to arrays, or a list of snapshots",
+            )
+        check_name(value.name)
+        yield value.name, value
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that no file can hold."""
+    if not isinstance(name, str):
+        raise UsageError(f"the name {name!r} is not text", do="names are text: use str(name)")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise TensorDataError("its name is not valid Unicode", where=f"tensor {name!r}", do="rename it") from None

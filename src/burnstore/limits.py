@@ -1,0 +1,38 @@
+"""Every safety cap in one place.
+
+Sizes that a file claims are checked against the file's real size first; these caps come on top. Those of Burnpack are
+Burn's own: a file beyond them is refused by Burn, so burnstore neither reads nor writes it unless it is told to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The caps on what is read and written; pass a changed one as `limits=`.
+
+    >>> Limits().burnpack_tensors
+    100000
+    >>> Limits(burnpack_tensors=1_000_000).burnpack_tensors
+    1000000
+    """
+
+    # Burn's own, in burn-store/src/burnpack/base.rs.
+    burnpack_metadata_bytes: int = 100 * MiB
+    burnpack_tensors: int = 100_000
+    burnpack_tensor_bytes: int = 10 * GiB
+    burnpack_file_bytes: int = 100 * GiB
+    burnpack_depth: int = 128
+    # One byte of CBOR can open a list that costs 56 bytes of memory; a real file of 100,000 tensors opens 300,000.
+    burnpack_containers: int = 4_000_000
+    # The official SafeTensors crate's.
+    safetensors_header_bytes: int = 100_000_000
+    # `model.safetensors.index.json` of a model with a million tensors is about 100 MB.
+    index_bytes: int = 100 * MiB
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,35 @@
+"""The one record behind keywords and builder methods: what a user may say of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from burnstore.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from burnstore.formats.base import BurnVersion
+    from burnstore.sources.local import IO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that can be said of a source and of a file to be written.
+
+    >>> Options(io="pread").io
+    'pread'
+    """
+
+    # reading
+    format: str | None = None
+    io: IO = "auto"
+    limits: Limits = DEFAULT_LIMITS
+    zero_copy: bool = False
+    # writing
+    metadata: Mapping[str, str] | None = None
+    overwrite: bool = False
+    fsync: bool = True
+    for_burn: BurnVersion = "0.22"
+    shard_size: int | str | None = None
+    auto_extension: bool = False

@@ -1,0 +1,1 @@
+"""How snapshots change on their way, still lazy."""

@@ -1,0 +1,153 @@
+"""From tensors to a file, a file object or memory: the second half of `save` and `convert`."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from burnstore.errors import SourceError, UsageError
+from burnstore.formats.base import Contents, Format, WriteOptions
+from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
+from burnstore.formats.table import by_name, by_suffix, known_names
+from burnstore.options import Options
+from burnstore.snapshot import TensorSnapshot
+from burnstore.sources.write import Layout, to_file_object, write_layout
+
+BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
+
+
+def save_contents(contents: Contents, dest: object, options: Options, *, rewrite: bool = False) -> bytes | None:
+    """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
+    format = format_for(dest, options)
+    tensors = [contents.snapshot(name) for name in contents.names()]
+    for_burn = options.for_burn
+    if for_burn not in BURN_VERSIONS:
+        raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
+    extras = contents.extras if rewrite and contents.format == format.name else {}
+    write_options = WriteOptions(for_burn, options.limits, extras)
+    metadata = None if options.metadata is None else _checked(options.metadata)
+    if options.shard_size is not None:
+        _save_shards(tensors, dest, format, metadata, options, write_options)
+        return None
+    layout = format.write(tensors, metadata, write_options)
+    return _send(layout, dest, options)
+
+
+def format_for(dest: object, options: Options) -> Format:
+    """The format that is to be written: what `format=` says, or what the suffix of the path means."""
+    if options.format is not None:
+        return by_name(options.format)
+    if isinstance(dest, (str, os.PathLike)):
+        path = os.fsdecode(dest)
+        found = by_suffix(path)
+        if found is not None:
+            return found
+        raise UsageError(
+            f"the suffix of {os.path.basename(path)!r} names no format",
+            where=path,
+            do=f'use .bpk or .safetensors, or pass format="...": {", ".join(known_names())}',
+        )
+    raise UsageError("nothing says which format to write", do=f'pass format="...": {", ".join(known_names())}')
+
+
+def _checked(metadata: Mapping[str, str]) -> dict[str, str]:
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise UsageError(
+                f"metadata {key!r}: {type(value).__name__} is not text",
+                do="metadata is text by text: use str(value) or json.dumps(value)",
+            )
+        try:
+            (key + value).encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"metadata {key!r} is not valid Unicode", do="leave the broken character out") from None
+    return dict(metadata)
+
+
+def _send(layout: Layout, dest: object, options: Options) -> bytes | None:
+    if isinstance(dest, (str, os.PathLike)):
+        _to_path(layout, os.fsdecode(dest), options)
+        return None
+    if dest is bytes:
+        memory = io.BytesIO()
+        write_layout(layout, to_file_object(memory))
+        return memory.getvalue()
+    if isinstance(dest, bytearray):
+        _to_bytearray(layout, dest)
+        return None
+    if hasattr(dest, "write"):
+        _to_file_object(layout, dest)
+        return None
+    raise UsageError(
+        f"a {type(dest).__name__} is no place to save to",
+        do="give a path, a binary file object, a bytearray, a Burn-named store, or `bytes` to get the bytes",
+    )
+
+
+def _to_path(layout: Layout, path: str, options: Options) -> None:
+    from burnstore.sources.atomic import AtomicFile
+
+    with AtomicFile(path, layout.size, overwrite=options.overwrite, fsync=options.fsync) as file:
+        _write(layout, file)
+        file.commit()
+
+
+def _write(layout: Layout, file: Any) -> None:
+    from burnstore.sources.write import to_descriptor
+
+    try:
+        write_layout(layout, to_descriptor(file.fd))
+    except OSError as error:
+        raise error if isinstance(error, SourceError) else file.explain(error, layout.size) from None
+
+
+def _to_bytearray(layout: Layout, dest: bytearray) -> None:
+    before = len(dest)
+    memory = io.BytesIO()
+    write_layout(layout, to_file_object(memory))
+    dest += memory.getbuffer()
+    assert len(dest) == before + layout.size
+
+
+def _to_file_object(layout: Layout, file: Any) -> None:
+    name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
+    if isinstance(file, io.TextIOBase):
+        raise UsageError("this file object takes text", where=name, do='open the file in binary mode: open(path, "wb")')
+    try:
+        write_layout(layout, to_file_object(file))
+    except OSError as error:
+        raise error if isinstance(error, SourceError) else SourceError(str(error), where=name) from None
+
+
+def _save_shards(
+    tensors: Sequence[TensorSnapshot],
+    dest: object,
+    format: Format,
+    metadata: Mapping[str, str] | None,
+    options: Options,
+    write_options: WriteOptions,
+) -> None:
+    """All shards are written beside their targets, then renamed one after another, the index last."""
+    if not isinstance(dest, (str, os.PathLike)) or format.name != "safetensors":
+        raise UsageError("shards are SafeTensors files in a folder", do='save to a path that ends in ".safetensors"')
+    path = os.fsdecode(dest)
+    groups = split(tensors, parse_size(options.shard_size or 0))
+    if len(groups) == 1:
+        _to_path(format.write(tensors, metadata, write_options), path, options)
+        return
+    from burnstore.sources.atomic import AtomicFile
+
+    names = shard_names(path, len(groups))
+    index = encode_index({os.path.basename(name): group for name, group in zip(names, groups, strict=True)})
+    layouts = [format.write(group, metadata, write_options) for group in groups]
+    with ExitStack() as stack:
+        files = []
+        for name, layout in [*zip(names, layouts, strict=True), (path + SUFFIX, Layout(index, (), len(index)))]:
+            file = stack.enter_context(AtomicFile(name, layout.size, overwrite=options.overwrite, fsync=options.fsync))
+            _write(layout, file)
+            files.append(file)
+        for file in files:
+            file.commit()

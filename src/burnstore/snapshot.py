@@ -1,0 +1,277 @@
+"""One tensor, known by name, dtype and shape before a byte of it is read.
+
+A snapshot is immutable and can be shared by threads. It reads when it is asked: `numpy()` gives a view of the file where
+that can be, `numpy(copy=True)` an array of the caller's own, `snapshot[...]` only the part that is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, TensorData
+from burnstore.dtypes import DType, Shape
+from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError
+from burnstore.sources.base import TensorBytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from typing_extensions import Buffer
+
+    Index = SupportsIndex | slice | EllipsisType | None
+    Array = np.ndarray[Any, Any]
+
+# NumPy's NPY_MAXDIMS since 2.0.
+_MAX_DIMS = 64
+
+
+class TensorSnapshot:
+    """A tensor that has not been read yet.
+
+    >>> import numpy as np
+    >>> snap = TensorSnapshot.from_data("fc.bias", np.array([1.0, 2.0], np.float32))
+    >>> snap
+    TensorSnapshot('fc.bias', F32, [2])
+    >>> snap.numpy()
+    array([1., 2.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_data", "containers", "dtype", "name", "param_id", "shape")
+
+    name: str
+    dtype: DType
+    shape: Shape
+    containers: tuple[str, ...]
+    param_id: int | None
+    _data: TensorBytes
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DType,
+        shape: Shape,
+        data: TensorBytes,
+        containers: tuple[str, ...] = (),
+        param_id: int | None = None,
+    ) -> None:
+        _set_name(self, name)
+        _set_dtype(self, dtype)
+        _set_shape(self, shape)
+        _set_data(self, data)
+        _set_containers(self, containers)
+        _set_param_id(self, param_id)
+
+    # Made by hand
+
+    @classmethod
+    def from_data(cls, name: str, data: object, *, containers: Iterable[str] = (), param_id: int | None = None) -> TensorSnapshot:
+        """A snapshot of an array, or of a `TensorData`, that is in memory.
+
+        >>> TensorSnapshot.from_data("steps", [1, 2, 3]).dtype
+        I64
+        """
+        if isinstance(data, TensorData):
+            dtype, shape, held_data = data.dtype, data.shape, HeldBytes(data.bytes)
+            return cls(name, dtype, shape, held_data, tuple(containers), param_id)
+        from burnstore.arrays import held
+
+        return cls(name, *held(data, name), tuple(containers), param_id)
+
+    @classmethod
+    def from_closure(
+        cls,
+        name: str,
+        dtype: DType | str,
+        shape: Iterable[int],
+        closure: Callable[[], object],
+        *,
+        containers: Iterable[str] = (),
+        param_id: int | None = None,
+    ) -> TensorSnapshot:
+        """A snapshot whose array, or bytes, are made when somebody asks for them, each time anew.
+
+        >>> snap = TensorSnapshot.from_closure("ones", "F32", (2,), lambda: [1.0, 1.0])
+        >>> snap.numpy()
+        array([1., 1.], dtype=float32)
+        """
+        kind, dims = DType.of(dtype), tuple(shape)
+        return cls(name, kind, dims, ComputedBytes(name, kind, dims, closure), tuple(containers), param_id)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        name: str,
+        dtype: DType | str,
+        shape: Iterable[int],
+        blocks: Callable[[], Iterable[Buffer]] | Iterable[Buffer],
+        *,
+        containers: Iterable[str] = (),
+        param_id: int | None = None,
+    ) -> TensorSnapshot:
+        """A snapshot whose bytes come in pieces, so that a tensor larger than memory can be saved.
+
+        A function is called each time that the tensor is read; an iterator can be read once.
+
+        >>> TensorSnapshot.from_blocks("zeros", "U8", (4,), lambda: (bytes(2) for _ in range(2))).tobytes()
+        b'\\x00\\x00\\x00\\x00'
+        """
+        kind, dims = DType.of(dtype), tuple(shape)
+        return cls(name, kind, dims, BlockBytes(name, kind.nbytes(dims), blocks), tuple(containers), param_id)
+
+    # What is known
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes in a file."""
+        return self._data.nbytes
+
+    @property
+    def data(self) -> TensorBytes:
+        """Where its bytes come from; formats and converters move them from here without making arrays."""
+        return self._data
+
+    @property
+    def parts(self) -> Mapping[str, Array]:
+        """The arrays that a quantised tensor is made of: `values`, `scales` and the like; empty for plain tensors."""
+        if not self.dtype.is_quantized:
+            return {}
+        from burnstore.quantized import parts
+
+        return parts(self)
+
+    def full_path(self) -> str:
+        """Burn's word for `name`."""
+        return self.name
+
+    def container_path(self) -> str:
+        """The types of the modules around it, as predicates see them: `Net.Vec.Linear`.
+
+        >>> TensorSnapshot.from_data("w", 1.0, containers=["Struct:Net", "Vec", "Struct:Linear"]).container_path()
+        'Net.Vec.Linear'
+        """
+        return ".".join(container.partition(":")[2] or container for container in self.containers)
+
+    def module_type(self) -> str | None:
+        """The type of the module that it belongs to, without `Struct:`; None where nothing is known.
+
+        >>> TensorSnapshot.from_data("w", 1.0, containers=["Struct:Net", "Vec"]).module_type()
+        'Net'
+        """
+        for container in reversed(self.containers):
+            if container.startswith(("Struct:", "Enum:")):
+                return container.partition(":")[2]
+        return None
+
+    # Its values
+
+    def numpy(self, *, copy: bool = False) -> Array:
+        """The values: a read-only view of the file where that can be, otherwise, and with `copy=True`, an array of your own.
+
+        >>> TensorSnapshot.from_data("w", [[1, 2], [3, 4]]).numpy().flags.writeable
+        False
+        """
+        if self.dtype.is_quantized:
+            raise QuantizedError(
+                f"its values are quantised ({self.dtype})",
+                where=f"tensor {self.name!r}",
+                do="call .dequantize(), or take .parts",
+            )
+        _check_shape(self.name, self.shape)
+        import numpy as np
+
+        if not self.dtype.is_plain:
+            from burnstore.packing import unpack
+
+            return unpack(np.frombuffer(self.tobytes(), np.uint8), self.dtype, self.shape)
+        view = None if copy else self._data.view()
+        if view is None:
+            array = np.empty(self.shape, self.dtype.numpy_dtype)
+            self._data.read_into(memoryview(array.reshape(-1).view(np.uint8)))
+            return array
+        if memoryview(view).nbytes == 0:
+            view = b""
+        array = np.ndarray(self.shape, self.dtype.numpy_dtype, view)
+        array.flags.writeable = False
+        return array
+
+    def dequantize(self) -> Array:
+        """The floats that a quantised tensor stands for, exactly those that Burn computes; other dtypes are refused."""
+        if not self.dtype.is_quantized:
+            raise DTypeError(f"it is {self.dtype}, not quantised", where=f"tensor {self.name!r}", do="call .numpy()")
+        from burnstore.quantized import dequantize
+
+        return dequantize(self)
+
+    def __getitem__(self, key: Index | tuple[Index, ...]) -> Any:
+        """A part of it by basic indexing; of a file that is not mapped, only the bytes of that part are read.
+
+        >>> TensorSnapshot.from_data("w", [[1, 2], [3, 4]])[1, :]
+        array([3, 4])
+        """
+        from burnstore.slicing import take
+
+        return take(self, key)
+
+    def tobytes(self) -> bytes:
+        """The bytes as a file holds them: little-endian, C order, packed where the dtype is smaller than a byte."""
+        view = self._data.view()
+        if view is not None:
+            return bytes(view) if not hasattr(view, "tobytes") else view.tobytes()
+        return b"".join(bytes(block) for block in self._data.blocks())
+
+    def to_data(self) -> TensorData:
+        """Its bytes, shape and dtype together, as Burn's `TensorData`.
+
+        >>> TensorSnapshot.from_data("w", [True]).to_data()
+        TensorData(Bool, [1], 1 byte)
+        """
+        return TensorData(self.tobytes(), self.shape, self.dtype)
+
+    # A changed one
+
+    def with_name(self, name: str) -> TensorSnapshot:
+        """The same tensor under another name.
+
+        >>> TensorSnapshot.from_data("a", 1).with_name("b").name
+        'b'
+        """
+        return TensorSnapshot(name, self.dtype, self.shape, self._data, self.containers, self.param_id)
+
+    def __setattr__(self, attribute: str, value: object) -> None:
+        do = "make a changed one: snapshot.with_name(...)" if attribute in ("name", "full_path") else "make another snapshot"
+        raise ImmutableError(f"a snapshot cannot be changed ({attribute})", where=f"tensor {self.name!r}", do=do)
+
+    def __delattr__(self, attribute: str) -> None:
+        self.__setattr__(attribute, None)
+
+    def __repr__(self) -> str:
+        return f"TensorSnapshot({self.name!r}, {self.dtype}, {list(self.shape)})"
+
+    def __copy__(self) -> TensorSnapshot:
+        return self
+
+    def __deepcopy__(self, memo: object) -> TensorSnapshot:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise PickleRefusedError(
+            "a snapshot stands for bytes of an open file and cannot be pickled",
+            where=f"tensor {self.name!r}",
+            do="send the file's path and the tensor's name, or .to_data()",
+        )
+
+
+# A slot's own setter: the class's refuses.
+_set_name, _set_dtype, _set_shape, _set_data, _set_containers, _set_param_id = (
+    vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_data", "containers", "param_id")
+)
+
+
+def _check_shape(name: str, shape: Shape) -> None:
+    if len(shape) > _MAX_DIMS:
+        raise DTypeError(
+            f"it has {len(shape)} dimensions, and NumPy arrays have at most {_MAX_DIMS}",
+            where=f"tensor {name!r}",
+            do="take .tobytes()",
+        )

@@ -1,0 +1,104 @@
+"""Binary file objects: what `open(path, "rb")`, `io.BytesIO`, a zip member or a socket's file gives.
+
+One that can seek is read piece by piece, under a lock, and left where it was found. One that cannot is read to its end
+once, because the tensors of a file lie in any order.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import BinaryIO, Protocol, runtime_checkable
+
+from burnstore.errors import SourceClosedError, SourceError, TruncatedError, UsageError
+from burnstore.sources.memory import MemorySource
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """All that a file object must have."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class StreamSource:
+    """A seekable binary file object as a source. Closing the source leaves the file object open: it is its owner's."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        from threading import Lock
+
+        self._file: BinaryIO | None = file
+        self._lock = Lock()
+        self._size = size
+        self._name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def view(self, begin: int, end: int) -> None:
+        return None
+
+    def read(self, begin: int, end: int) -> bytes:
+        block = bytearray(max(0, min(end, self._size) - begin))
+        self.read_into(begin, memoryview(block))
+        return bytes(block)
+
+    def read_into(self, begin: int, out: memoryview) -> None:
+        file = self._file
+        if file is None or file.closed:
+            raise SourceClosedError("it was closed", where=self._name, do="read tensors before closing it")
+        with self._lock:
+            was = file.tell()
+            try:
+                file.seek(begin)
+                self._fill(file, begin, out)
+            finally:
+                file.seek(was)
+
+    def _fill(self, file: BinaryIO, begin: int, out: memoryview) -> None:
+        done = 0
+        readinto = getattr(file, "readinto", None)
+        while done < len(out):
+            if readinto is not None:
+                got = readinto(out[done:])
+            else:
+                piece = file.read(len(out) - done)
+                got = len(piece)
+                out[done : done + got] = piece
+            if not got:
+                raise TruncatedError(
+                    f"bytes {begin} to {begin + len(out)} are wanted, and it ends at {begin + done}",
+                    where=self._name,
+                    do="it was cut while it was in use: open it again",
+                )
+            done += got
+
+    def close(self) -> None:
+        self._file = None
+
+
+def open_stream(file: object) -> StreamSource | MemorySource:
+    """A source for a binary file object, seekable or not."""
+    if isinstance(file, io.TextIOBase):
+        raise UsageError("this file object gives text", do='open the file in binary mode: open(path, "rb")')
+    name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
+    try:
+        if file.seekable():  # type: ignore[attr-defined]
+            was = file.tell()  # type: ignore[attr-defined]
+            size = file.seek(0, 2)  # type: ignore[attr-defined]
+            file.seek(was)  # type: ignore[attr-defined]
+            return StreamSource(file, file.tell() if size is None else size)  # type: ignore[arg-type,attr-defined]
+    except (AttributeError, io.UnsupportedOperation):
+        pass
+    except ValueError:  # "I/O operation on closed file"
+        raise SourceClosedError("this file object is closed", where=name, do="open it again") from None
+    except OSError as error:
+        raise SourceError(str(error), where=name) from None
+    content = file.read()  # type: ignore[attr-defined]
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise UsageError("this file object gives text", where=name, do='open the file in binary mode: open(path, "rb")')
+    return MemorySource(content, name)

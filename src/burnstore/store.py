@@ -1,0 +1,180 @@
+"""A store: a source, its format, and what the user said of it; a mapping of names to tensors that are not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from burnstore.errors import PickleRefusedError, TensorNotFoundError, UsageError
+from burnstore.formats.base import Contents
+from burnstore.options import Options
+from burnstore.snapshot import TensorSnapshot
+
+
+class Store(Mapping[str, TensorSnapshot]):
+    """The tensors of a file by name, in the file's order; what `burnstore.open` gives.
+
+    >>> import burnstore as bs
+    >>> store = bs.open({"fc.weight": [[1.0, 2.0]], "fc.bias": [0.5]})
+    >>> store["fc.weight"].shape
+    (1, 2)
+    >>> list(store)
+    ['fc.weight', 'fc.bias']
+    """
+
+    def __init__(self, given: object, options: Options | None = None, *, contents: Contents | None = None) -> None:
+        self._given = given
+        self._options = options or Options()
+        self._contents = contents
+
+    @property
+    def options(self) -> Options:
+        """What was said of it, by keywords or by builder methods."""
+        return self._options
+
+    @property
+    def contents(self) -> Contents:
+        """What its format read; the file is opened when this is first asked."""
+        if self._contents is None:
+            from burnstore.opening import open_contents
+
+            self._contents = open_contents(self._given, self._options)
+        return self._contents
+
+    @property
+    def name(self) -> str:
+        """What messages call it: its path, or words for a buffer."""
+        import os
+
+        if isinstance(self._given, (str, os.PathLike)):
+            return os.fsdecode(self._given)
+        source = self._contents.source if self._contents is not None else None
+        return source.name if source is not None else f"<{type(self._given).__name__}>"
+
+    @property
+    def format(self) -> str:
+        """The name of its format."""
+        return self.contents.format
+
+    @property
+    def metadata(self) -> Metadata:
+        """The texts that its writer attached."""
+        return Metadata(self.contents.metadata, self._with_metadata)
+
+    @property
+    def scalars(self) -> Mapping[str, Any]:
+        """The typed scalars of a Burnpack file, which optimizers use; kept when the file is rewritten."""
+        scalars: Mapping[str, Any] = self.contents.extras.get("scalars", {})
+        return scalars
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its tensors have."""
+        return sum(
+            end - begin if source is not None else self.contents.snapshot(name).nbytes
+            for name, _, _, source, begin, end in self.contents.rows()
+        )
+
+    def __getitem__(self, name: str) -> TensorSnapshot:
+        try:
+            return self.contents.snapshot(name)
+        except KeyError:
+            raise self._not_found(name) from None
+
+    def _not_found(self, name: str) -> TensorNotFoundError:
+        from burnstore.suggest import closest
+
+        if not isinstance(name, str):
+            return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do="names are text")
+        meant = closest(name, self.contents.names())
+        do = f"did you mean {meant!r}?" if meant else f"it has {len(self)} tensors: list(store) names them"
+        return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contents.names())
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.contents
+
+    def open(self) -> Self:
+        """Open and list the file now rather than when a tensor is first asked for."""
+        _ = self.contents
+        return self
+
+    def close(self) -> None:
+        """Close the file now. Not needed; arrays that were handed out stay valid, tensors not read yet do not."""
+        if self._contents is not None:
+            self._contents.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _with_metadata(self, key: str, value: str) -> Self:
+        raise UsageError(
+            "this store was opened for reading",
+            where=self.name,
+            do="pass metadata={...} to save or convert, or use a Burn-named store",
+        )
+
+    def _with(self, **changes: Any) -> Self:
+        """The same store with other options."""
+        return type(self)(self._given, replace(self._options, **changes), contents=self._contents)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        from burnstore.render import store_text
+
+        return store_text(self)
+
+    def _repr_html_(self) -> str:
+        from burnstore.render import store_html
+
+        return store_html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise PickleRefusedError(
+            "a store stands for an open file and cannot be pickled",
+            where=self.name,
+            do="send its path and open it there",
+        )
+
+
+class Metadata(Mapping[str, str]):
+    """A store's metadata: `store.metadata["k"]` is a value, `store.metadata("k", "v")` a store that will write it."""
+
+    __slots__ = ("_set", "_values")
+
+    def __init__(self, values: Mapping[str, str], set: Any) -> None:
+        self._values = values
+        self._set = set
+
+    def __getitem__(self, key: str) -> str:
+        try:
+            return self._values[key]
+        except KeyError:
+            raise TensorNotFoundError(
+                f"there is no metadata {key!r}", do=f"there is {', '.join(self._values) or 'none at all'}"
+            ) from None
+
+    def __call__(self, key: str, value: str) -> Any:
+        return self._set(key, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._values))

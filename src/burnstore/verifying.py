@@ -1,0 +1,66 @@
+"""Checking a file: what reading checks, what a format's own verifier finds, and the data itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from burnstore.errors import BurnstoreError, FormatError, LimitError, SourceError, UsageError
+from burnstore.formats.base import Contents
+from burnstore.formats.sharded import ShardedContents
+from burnstore.formats.table import by_name
+from burnstore.opening import open_contents
+from burnstore.options import Options
+from burnstore.report import Verification
+from burnstore.store import Store
+
+
+def verify_source(given: object, options: Options) -> Verification:
+    """What is wrong with a source, and what is odd about it. A file that cannot be had at all is an error, not a finding."""
+    if isinstance(given, Store):
+        return _verify(given.contents, given.name)
+    name = Store(given).name
+    try:
+        contents = open_contents(given, options)
+    except (SourceError, UsageError):
+        raise
+    except (FormatError, LimitError) as error:
+        return Verification(name, None, 0, 0, (str(error),), ())
+    try:
+        return _verify(contents, contents.source.name if contents.source else name)
+    finally:
+        contents.close()
+
+
+def _verify(contents: Contents, name: str) -> Verification:
+    problems: list[str] = []
+    oddities = list(_format_oddities(contents))
+    nbytes = 0
+    for tensor in contents.names():
+        snapshot = contents.snapshot(tensor)
+        nbytes += snapshot.nbytes
+        try:
+            strange = snapshot.dtype.kind == "bool" and _strange_booleans(snapshot.tobytes(), snapshot.dtype.bits // 8)
+            for _ in () if strange else snapshot.data.blocks():
+                pass
+        except BurnstoreError as error:
+            problems.append(str(error))
+        else:
+            if strange:
+                oddities.append(f"tensor {tensor!r} is {snapshot.dtype} and holds values other than 0 and 1")
+    return Verification(name, contents.format, len(contents), nbytes, tuple(problems), tuple(oddities))
+
+
+def _format_oddities(contents: Contents) -> Iterator[str]:
+    if isinstance(contents, ShardedContents):
+        yield from contents.oddities
+        for shard, inner in contents.shards.items():
+            for oddity in _format_oddities(inner):
+                yield f"{shard}: {oddity}"
+    elif contents.source is not None:
+        yield from by_name(contents.format).verify(contents.source, contents)
+
+
+def _strange_booleans(data: bytes, width: int) -> bool:
+    import numpy as np
+
+    return bool(data) and int(np.frombuffer(data, f"<u{width}").max()) > 1
