@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from burnstore.collection import CollectionPaused
 from burnstore.errors import FormatError, SourceError, SourceIsDirectoryError, UsageError
 from burnstore.formats.base import Contents
 from burnstore.formats.detect import detect
@@ -63,7 +64,8 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
     try:
-        return format.read(source, options.limits)
+        with CollectionPaused():
+            return format.read(source, options.limits)
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
         from burnstore.errors import BurnstoreError
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from burnstore.collection import CollectionPaused
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
@@ -32,7 +33,8 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None
-    layout = format.write(tensors, metadata, write_options)
+    with CollectionPaused():
+        layout = format.write(tensors, metadata, write_options)
     return _send(layout, dest, options)
 
 

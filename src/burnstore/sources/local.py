@@ -109,8 +109,6 @@ class LocalFile:
             self._open()
             return self._head[begin:end]
         check_range(self, begin, end, self._size)
-        if begin < len(self._head):
-            return self._head[begin:] + self._pread(self._open(), len(self._head), end - len(self._head))
         return self._pread(self._open(), begin, end - begin)
 
     def read_into(self, begin: int, out: memoryview) -> None:

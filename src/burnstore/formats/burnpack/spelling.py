@@ -34,6 +34,15 @@ def read_dtype(spelled: object, where: str) -> DType:
     raise FormatError(f"there is no dtype {str(spelled)[:200]}", where=where, do=f"known are {', '.join(PLAIN)} and QFloat")
 
 
+def enter_dtype(spelled: object, dtypes: dict[str, DType], where: str) -> str:
+    """The name under which a file's table has a dtype; one that is spelled as a map is entered there."""
+    if isinstance(spelled, str):
+        return spelled
+    found = read_dtype(spelled, where)
+    dtypes.setdefault(found.name, found)
+    return found.name
+
+
 def write_dtype(dtype: DType, version: BurnVersion, name: str) -> object:
     """What stands in the metadata for a dtype, in the words of a version of Burn."""
     if isinstance(dtype, QuantizedDType):
