@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypedDict, Unpack, overload
 
+from burnstore.collection import CollectionPaused
 from burnstore.limits import DEFAULT_LIMITS, Limits
 from burnstore.options import Options
 from burnstore.report import Verification
@@ -86,7 +87,8 @@ def read(
 
     store = open(source, format=format, io=io, limits=limits)
     try:
-        return read_owned(store.contents, threads) if copy else read_views(store.contents)
+        with CollectionPaused():
+            return read_owned(store.contents, threads) if copy else read_views(store.contents)
     finally:
         if store is not source:
             store.close()
@@ -124,7 +126,9 @@ def save(
     '1.0'
     """
     options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, limits)
-    return _save(open(tensors), dest, options)
+    with CollectionPaused():
+        store = open(tensors)
+    return _save(store, dest, options)
 
 
 @overload

@@ -30,11 +30,11 @@ class HeldArray:
     def __init__(self, array: np.ndarray[Any, Any], dtype: DType) -> None:
         self.array = array
         self.dtype = dtype
-        self.nbytes: int = dtype.nbytes(array.shape)
+        self.nbytes: int = array.nbytes if dtype.is_plain else dtype.nbytes(array.shape)
 
     def view(self) -> Buffer | None:
         array = self.array
-        if self.dtype.is_plain and array.flags.c_contiguous and array.dtype.isnative:
+        if array.flags.c_contiguous and self.dtype.is_plain and array.dtype.isnative:
             return _as_buffer(array)
         return None
 

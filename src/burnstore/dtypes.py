@@ -6,7 +6,7 @@ NumPy and ml_dtypes are imported when an array is made, not when a file is liste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from burnstore.errors import DTypeError
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 Kind = Literal["float", "int", "uint", "bool", "complex", "quantized"]
 Shape = tuple[int, ...]
+
+
+# A Bool of four bytes an element is unpacked into NumPy's bool; the others of these are views.
+_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +41,12 @@ class DType:
     safetensors_name: str | None
     torch_name: str | None
     numpy_name: str
+    # Whether the bytes of a file are the bytes of the NumPy array, so that a view can stand for them.
+    is_plain: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        plain = self.bits % 8 == 0 and self.kind != "quantized" and self.name not in _NOT_AS_IN_NUMPY
+        object.__setattr__(self, "is_plain", plain)
 
     @staticmethod
     def of(name: object) -> DType:
@@ -63,11 +73,6 @@ class DType:
         dtype(bfloat16)
         """
         return numpy_dtype(self.numpy_name)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the bytes of a file are the bytes of the NumPy array, so that a view can stand for them."""
-        return self.bits % 8 == 0 and self.kind != "quantized" and self.name not in _NOT_AS_IN_NUMPY
 
     def nbytes(self, shape: Shape) -> int:
         """How many bytes a tensor of this shape takes in a file.
@@ -146,9 +151,6 @@ _TABLE = (
     DType("C128",     128, "complex", None,       None,            "complex128",        "complex128"),
 )
 # fmt: on
-
-# A Bool of four bytes an element is unpacked into NumPy's bool; the others of these are views.
-_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)"})
 
 _BY_NAME: dict[str, DType] = {}
 for _row in _TABLE:

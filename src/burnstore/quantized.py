@@ -95,7 +95,7 @@ class Scheme:
 class QuantizedDType(DType):
     """The dtype of a quantised tensor; it prints as `QFloat(Q8S, Native, tensor F32)`."""
 
-    scheme: Scheme = Scheme("Q8S")
+    scheme: Scheme
 
     @staticmethod
     def with_scheme(scheme: Scheme) -> QuantizedDType:

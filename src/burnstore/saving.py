@@ -23,13 +23,14 @@ BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
 def save_contents(contents: Contents, dest: object, options: Options, *, rewrite: bool = False) -> bytes | None:
     """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
     format = format_for(dest, options)
-    tensors = [contents.snapshot(name) for name in contents.names()]
     for_burn = options.for_burn
     if for_burn not in BURN_VERSIONS:
         raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
     extras = contents.extras if rewrite and contents.format == format.name else {}
     write_options = WriteOptions(for_burn, options.limits, extras)
     metadata = None if options.metadata is None else _checked(options.metadata)
+    with CollectionPaused():
+        tensors = [contents.snapshot(name) for name in contents.names()]
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burnstore.dtypes import DType, Shape
+from burnstore.dtypes import Shape
 from burnstore.formats.base import Contents
 from burnstore.sources.base import Source
 
@@ -28,6 +28,8 @@ _READ_BYTES = 8 * 1024 * 1024
 # Below this the threads cost more than they bring.
 _THREADS_FROM = 64 * 1024 * 1024
 _ALIGNMENT = 64
+# More dimensions than any version of NumPy 1 takes are the snapshot's matter, which says so.
+_MAX_DIMS = 32
 
 
 class _Arena:
@@ -47,12 +49,15 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
     arrays: dict[str, Array] = {}
     arenas: list[_Arena] = []
     arena: _Arena | None = None
+    kinds: dict[str, np.dtype[Any]] = {}
     for name, dtype, shape, source, begin, end in contents.rows():
-        if source is None or begin == end or not dtype.is_plain or len(shape) > 32:
+        kind = kinds.get(dtype.name)
+        if kind is None and dtype.is_plain:
+            kind = kinds[dtype.name] = dtype.numpy_dtype
+        if kind is None or source is None or begin == end or len(shape) > _MAX_DIMS:
             arrays[name] = _copied(contents, name)
             continue
         arrays[name] = _PENDING
-        kind = dtype.numpy_dtype
         if (
             arena is None
             or arena.source is not source
@@ -142,7 +147,7 @@ def read_views(contents: Contents) -> dict[str, Array]:
 
     wholes: dict[int, memoryview | None] = {}
     arrays: dict[str, Array] = {}
-    dtypes: dict[DType, np.dtype[Any] | None] = {}
+    kinds: dict[str, np.dtype[Any]] = {}
     for name, dtype, shape, source, begin, end in contents.rows():
         if source is None or begin == end:
             arrays[name] = contents.snapshot(name).numpy()
@@ -150,10 +155,11 @@ def read_views(contents: Contents) -> dict[str, Array]:
         key = id(source)
         if key not in wholes:
             wholes[key] = source.view(0, source.size)
-        if dtype not in dtypes:
-            dtypes[dtype] = dtype.numpy_dtype if dtype.is_plain else None
-        whole, kind = wholes[key], dtypes[dtype]
-        if whole is None or kind is None or len(shape) > 32:
+        kind = kinds.get(dtype.name)
+        if kind is None and dtype.is_plain:
+            kind = kinds[dtype.name] = dtype.numpy_dtype
+        whole = wholes[key]
+        if whole is None or kind is None or len(shape) > _MAX_DIMS:
             arrays[name] = contents.snapshot(name).numpy()
         else:
             arrays[name] = np.ndarray(shape, kind, whole, begin)
