@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
 from burnstore.errors import SourceError, UsageError
@@ -16,6 +16,9 @@ from burnstore.formats.table import by_name, by_suffix, known_names
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
 from burnstore.sources.write import Layout, to_file_object, write_layout
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
 
@@ -109,10 +112,16 @@ def _write(layout: Layout, file: Any) -> None:
 
 def _to_bytearray(layout: Layout, dest: bytearray) -> None:
     before = len(dest)
-    memory = io.BytesIO()
-    write_layout(layout, to_file_object(memory))
-    dest += memory.getbuffer()
-    assert len(dest) == before + layout.size
+
+    def append(buffers: Sequence[Buffer], nbytes: int) -> None:
+        for buffer in buffers:
+            dest.extend(memoryview(buffer).cast("B") if memoryview(buffer).nbytes else b"")
+
+    try:
+        write_layout(layout, append)
+    except BaseException:
+        del dest[before:]
+        raise
 
 
 def _to_file_object(layout: Layout, file: Any) -> None:
