@@ -109,7 +109,7 @@ def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
 
     if isinstance(value, (str, bytes, bytearray, dict)) or value is None:
         raise UsageError(
-            f"a {type(value).__name__} is not a tensor",
+            f"an object of type {type(value).__name__} is not a tensor",
             where=f"tensor {name!r}",
             do="give an array or a snapshot; flatten nested dicts to dotted names",
         )

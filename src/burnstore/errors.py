@@ -11,6 +11,7 @@
     ├─ TensorNotFoundError (KeyError)      no tensor of that name
     ├─ DuplicateNameError (ValueError)     one name for two tensors
     ├─ TensorDataError (ValueError)        the bytes given for a tensor are not what its shape and dtype need
+    ├─ TensorIndexError (IndexError)       an index that a tensor does not have
     ├─ UsageError (TypeError)              a call that cannot mean anything
     ├─ ImmutableError (AttributeError)     a snapshot cannot be changed
     ├─ PickleRefusedError (TypeError)      a snapshot or a store cannot be sent to another process
@@ -99,6 +100,10 @@ class DuplicateNameError(BurnstoreError, ValueError):
 
 class TensorDataError(BurnstoreError, ValueError):
     """The bytes given for a tensor are not what its shape and dtype need."""
+
+
+class TensorIndexError(BurnstoreError, IndexError):
+    """An index that a tensor does not have."""
 
 
 class UsageError(BurnstoreError, TypeError):

@@ -52,7 +52,9 @@ def hold(tensors: object) -> HeldContents:
     if isinstance(tensors, Mapping):
         return HeldContents({name: _named(name, value) for name, value in tensors.items()})
     if not isinstance(tensors, Iterable):
-        raise UsageError(f"a {type(tensors).__name__} holds no tensors", do="give a mapping of names to arrays, or snapshots")
+        raise UsageError(
+            f"an object of type {type(tensors).__name__} holds no tensors", do="give a mapping of names to arrays, or snapshots"
+        )
     snapshots: dict[str, TensorSnapshot] = {}
     for value in tensors:
         if not isinstance(value, TensorSnapshot):

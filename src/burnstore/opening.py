@@ -36,7 +36,7 @@ def open_source(given: object, options: Options) -> Source | None:
     if _is_buffer(given):
         return MemorySource(given)  # type: ignore[arg-type]
     raise UsageError(
-        f"a {type(given).__name__} is no source of tensors",
+        f"an object of type {type(given).__name__} is no source of tensors",
         do="give a path, bytes, a binary file object, a store, or a mapping of names to arrays",
     )
 

@@ -88,7 +88,7 @@ def _send(layout: Layout, dest: object, options: Options) -> bytes | None:
         _to_file_object(layout, dest)
         return None
     raise UsageError(
-        f"a {type(dest).__name__} is no place to save to",
+        f"an object of type {type(dest).__name__} is no place to save to",
         do="give a path, a binary file object, a bytearray, a Burn-named store, or `bytes` to get the bytes",
     )
 

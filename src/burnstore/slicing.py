@@ -10,7 +10,7 @@ from itertools import product
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from burnstore.errors import UsageError
+from burnstore.errors import TensorIndexError, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ def _index(snapshot: TensorSnapshot, array: np.ndarray[Any, Any], keys: tuple[An
     try:
         return array[keys]
     except IndexError as error:
-        raise UsageError(str(error), where=f"tensor {snapshot.name!r} {list(snapshot.shape)}") from None
+        raise TensorIndexError(str(error), where=f"tensor {snapshot.name!r} {list(snapshot.shape)}") from None
 
 
 def _ranges(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> list[range]:
@@ -69,7 +69,7 @@ def _ranges(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> list[range]:
         else:
             index = item.__index__()
             if not -dim <= index < dim:
-                raise UsageError(
+                raise TensorIndexError(
                     f"index {index} is out of range for axis {axis}",
                     where=f"tensor {snapshot.name!r} {list(snapshot.shape)}",
                 )

@@ -195,6 +195,10 @@ class TensorSnapshot:
         array.flags.writeable = False
         return array
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy(copy=bool(copy))
+        return array if dtype is None else array.astype(dtype)
+
     def dequantize(self) -> Array:
         """The floats that a quantised tensor stands for, exactly those that Burn computes; other dtypes are refused."""
         if not self.dtype.is_quantized:

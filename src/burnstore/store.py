@@ -83,12 +83,13 @@ class Store(Mapping[str, TensorSnapshot]):
             raise self._not_found(name) from None
 
     def _not_found(self, name: str) -> TensorNotFoundError:
+        from burnstore.render import count_text
         from burnstore.suggest import closest
 
         if not isinstance(name, str):
             return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do="names are text")
         meant = closest(name, self.contents.names())
-        do = f"did you mean {meant!r}?" if meant else f"it has {len(self)} tensors: list(store) names them"
+        do = f"did you mean {meant!r}?" if meant else f"it has {count_text(len(self), 'tensor')}; list(store) names them"
         return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)
 
     def __iter__(self) -> Iterator[str]:

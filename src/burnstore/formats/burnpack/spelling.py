@@ -56,7 +56,8 @@ def write_dtype(dtype: DType, version: BurnVersion, name: str) -> object:
             raise DTypeError("Burn 0.20 has no booleans of four bytes", where=f"tensor {name!r}", do='pass for_burn="0.22"')
         return "Bool"
     if dtype.burn_name is None:
-        raise DTypeError(f"Burn has no dtype for {dtype}", where=f"tensor {name!r}", do="cast it, or save as SafeTensors")
+        do = "cast it, or save as SafeTensors" if dtype.safetensors_name else "cast it first"
+        raise DTypeError(f"Burn has no dtype for {dtype}", where=f"tensor {name!r}", do=do)
     return dtype.burn_name
 
 
