@@ -161,7 +161,8 @@ def _stored(raw: Array, scheme: Scheme, shape: Shape) -> Array:
         return raw.view("<u4")
     if scheme.store == "PackedNative" and scheme.value == "E2M1":
         return raw
-    return np.asarray(raw.view(numpy_dtype(VALUES[scheme.value][1]))).reshape(shape)
+    array: Array = raw.view(numpy_dtype(VALUES[scheme.value][1])).reshape(shape)
+    return array
 
 
 def _codes(values: Array, scheme: Scheme, shape: Shape, name: str) -> Array:
