@@ -68,7 +68,7 @@ class HeldArray:
 
 def _as_buffer(array: np.ndarray[Any, Any]) -> Buffer:
     """The array where the buffer protocol takes its dtype, its bytes where it does not (bf16, fp8)."""
-    if array.dtype.kind in "biufc":
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:  # float8_e5m2 says that it is a float
         return array.data if array.ndim == 0 else array
     import numpy as np
 

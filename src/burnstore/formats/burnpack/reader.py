@@ -60,7 +60,7 @@ def read(source: Source, limits: Limits) -> HeaderContents:
     if not _check_sizes(entries, dtypes, source.name, limits):
         entries = dict(sorted(entries.items(), key=_by_place))
     _check_overlaps(entries, source.name)
-    start = _data_start(source, len(block), entries)
+    start = _data_start(source, len(block), entries, rest.metadata)
     extras = {"version": version, "scalars": rest.scalars}
     return HeaderContents("burnpack", source, entries, dtypes, start, rest.metadata, ids, extras)
 
@@ -179,11 +179,25 @@ def _check_overlaps(entries: Mapping[str, Entry], name: str) -> None:
             last_begin, last_end = span.begin, span.end
 
 
-def _data_start(source: Source, length: int, entries: Mapping[str, Entry]) -> int:
+def _data_start(source: Source, length: int, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> int:
     """Where the data begins. The version does not tell 0.19, which has no zeros there, but the file's size does."""
     packed = HEADER_BYTES + length
     end = max((entry.data_offsets.end for entry in entries.values()), default=0)
-    start = packed if align(packed) + end != source.size == packed + end else align(packed)
+    start = align(packed)
+    if start + end != source.size == packed + end and _is_packed(source, packed, entries, metadata):
+        start = packed
     if start + end > source.size:
         raise TruncatedError(f"its tensors need {start + end} bytes, and it has {source.size}", where=source.name, do=_AGAIN)
     return start
+
+
+def _is_packed(source: Source, packed: int, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bool:
+    """Whether a file is 0.19's and not a newer one that was cut by just the size of the zeros before its data."""
+    at = 0
+    for entry in entries.values():
+        if entry.data_offsets.begin > at:
+            return False
+        at = max(at, entry.data_offsets.end)
+    if metadata.get("version", "").startswith("0.19."):
+        return True
+    return bool(bytes(source.read(packed, min(align(packed), source.size))).strip(b"\0"))
