@@ -40,6 +40,14 @@ class TensorData:
 
         return TensorSnapshot("data", self.dtype, self.shape, HeldBytes(self.bytes)).numpy()
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorData):
+            return NotImplemented
+        return (self.dtype, self.shape, self.bytes) == (other.dtype, other.shape, other.bytes)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape, self.bytes))
+
     def __repr__(self) -> str:
         size = len(self.bytes)
         return f"TensorData({self.dtype}, {list(self.shape)}, {size:,} byte{'' if size == 1 else 's'})"

@@ -6,6 +6,7 @@ NumPy and ml_dtypes are imported when an array is made, not when a file is liste
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,14 +51,14 @@ class DType:
 
     @staticmethod
     def of(name: object) -> DType:
-        """The dtype that any of its names, or a NumPy or torch dtype, stands for."""
+        """The dtype that any of its names, or a dtype or scalar type of NumPy or torch, stands for."""
         if isinstance(name, DType):
             return name
-        text = str(getattr(name, "name", name)).removeprefix("torch.")
-        try:
-            return _BY_NAME[text]
-        except KeyError:
-            pass
+        called = name.__name__ if isinstance(name, type) else getattr(name, "name", name)
+        text = str(called).removeprefix("torch.")
+        found = _BY_NAME.get(text) or _BY_NAME.get(text.upper())
+        if found is not None:
+            return found
         raise DTypeError(f"there is no dtype {text!r}", do="use a name such as F32, BF16, float16 or int64")
 
     @property
@@ -111,7 +112,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         import numpy as np
 
         try:
-            found = np.dtype(name).newbyteorder("<")
+            found = np.dtype(name)
+            if sys.byteorder == "big":
+                found = found.newbyteorder("<")
         except TypeError:
             import ml_dtypes
 

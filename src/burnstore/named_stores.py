@@ -7,13 +7,14 @@ differs from `burnstore.open` are the defaults: names are sorted, and Burn's thr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, KeysView
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
 
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import BurnVersion, Contents
+from burnstore.opening import is_buffer, open_contents
 from burnstore.options import Options
-from burnstore.saving import BURN_VERSIONS
+from burnstore.saving import BURN_VERSIONS, checked_metadata
 from burnstore.snapshot import TensorSnapshot
 from burnstore.store import Metadata, Store
 
@@ -42,6 +43,8 @@ class _NamedStore(Store):
     @classmethod
     def from_bytes(cls, data: Buffer | None = None) -> Self:
         """A store of bytes in memory, or with None of memory that saving fills."""
+        if data is not None and not is_buffer(data):
+            raise UsageError(f"an object of type {type(data).__name__} holds no bytes", do="use from_file for a path")
         return cls(MemorySink(data), cls._defaults())
 
     @classmethod
@@ -56,7 +59,7 @@ class _NamedStore(Store):
         return Metadata(self._written_metadata() if not self._can_read() else self.contents.metadata, self._with_metadata)
 
     def _with_metadata(self, key: str, value: str) -> Self:
-        return self._with(metadata={**(self._options.metadata or {}), key: value})
+        return self._with(metadata=checked_metadata({**(self._options.metadata or {}), key: value}))
 
     def clear_metadata(self) -> Self:
         """Write no metadata, not even Burn's three keys."""
@@ -64,7 +67,7 @@ class _NamedStore(Store):
 
     def overwrite(self, overwrite: bool = True) -> Self:
         """Replace a file that exists; otherwise saving over it is an error."""
-        return self._with(overwrite=overwrite)
+        return self._with(overwrite=bool(overwrite))
 
     def for_burn(self, version: BurnVersion) -> Self:
         """Whose spelling booleans and quantised tensors get: that of Burn "0.20" or "0.22"."""
@@ -105,8 +108,6 @@ class _NamedStore(Store):
     def contents(self) -> Contents:
         """What the format read; the file is opened when this is first asked."""
         if self._contents is None:
-            from burnstore.opening import open_contents
-
             given = self._given
             if isinstance(given, MemorySink):
                 if given.data is None:
@@ -129,10 +130,6 @@ class _NamedStore(Store):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
-
-    def keys(self) -> SortedNames:
-        """All names, sorted; it prints as a list and can be indexed."""
-        return SortedNames(self, self._names())
 
     def _names(self) -> list[str]:
         if self._sorted_names is None:
@@ -202,28 +199,6 @@ class SafetensorsStore(_NamedStore):
     """
 
     _format = "safetensors"
-
-
-class SortedNames(KeysView[str]):
-    """The sorted names of a store: a view of keys that prints as a list and can be indexed."""
-
-    def __init__(self, store: Store, names: list[str]) -> None:
-        super().__init__(store)
-        self._names = names
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._names[index]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __repr__(self) -> str:
-        return repr(self._names)
-
-    def __eq__(self, other: object) -> bool:
-        return self._names == other if isinstance(other, list) else super().__eq__(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _with_extension(path: str, extension: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from burnstore.collection import CollectionPaused
-from burnstore.errors import FormatError, SourceError, SourceIsDirectoryError, UsageError
-from burnstore.formats.base import Contents
+from burnstore.errors import BurnstoreError, FormatError, SourceError, SourceIsDirectoryError, SourceNotFoundError, UsageError
+from burnstore.formats.base import Contents, Format
 from burnstore.formats.detect import detect
 from burnstore.formats.sharded import SUFFIX, is_index, read_index
 from burnstore.formats.table import by_name
@@ -31,9 +31,11 @@ def open_source(given: object, options: Options) -> Source | None:
         return MemorySource(given)
     if isinstance(given, Readable) and not isinstance(given, Mapping):
         return open_stream(given)
-    if isinstance(given, Mapping) or (isinstance(given, Iterable) and not _is_buffer(given)):
+    if isinstance(given, Mapping) or (isinstance(given, Iterable) and not is_buffer(given)):
         return None
-    if _is_buffer(given):
+    if is_buffer(given):
+        if getattr(getattr(given, "dtype", None), "itemsize", 1) != 1:
+            raise UsageError("an array has no name", do="give a mapping: {name: array}")
         return MemorySource(given)  # type: ignore[arg-type]
     raise UsageError(
         f"an object of type {type(given).__name__} is no source of tensors",
@@ -47,6 +49,11 @@ def open_contents(given: object, options: Options) -> Contents:
         source = open_source(given, options)
     except SourceIsDirectoryError:
         return open_contents(_index_of(os.fsdecode(given)), options)  # type: ignore[arg-type]
+    except SourceNotFoundError:
+        index = os.fsdecode(given) + SUFFIX  # type: ignore[arg-type]
+        if not os.path.exists(index):
+            raise
+        return open_contents(index, options)  # the model was saved in shards under this name
     if source is None:
         from burnstore.held import hold
 
@@ -67,15 +74,26 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
         with CollectionPaused():
             return format.read(source, options.limits)
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
-        from burnstore.errors import BurnstoreError
-
         if isinstance(error, BurnstoreError):
-            raise
+            raise _better(error, source, format) from None
         raise FormatError(  # a reader must not let these out; say it plainly rather than crash
             f"its reader failed: {type(error).__name__}: {error}",
             where=source.name,
             do="it is damaged; please report it",
         ) from error
+
+
+def _better(error: BurnstoreError, source: Source, format: Format) -> BurnstoreError:
+    """What to say of a file that was forced into a format: if it is another's, that is the news."""
+    try:
+        other = detect(source)
+    except BurnstoreError:
+        return error
+    if other.name == format.name:
+        return error
+    return FormatError(
+        f"this is a {other.name} file, not {format.name}", where=source.name, do="leave format= out, or use its store"
+    )
 
 
 def _open_shard(path: str, options: Options) -> Contents:
@@ -93,6 +111,13 @@ def _index_of(folder: str) -> str:
     for suffixes in ((SUFFIX,), (".safetensors", ".bpk")):
         found = [name for name in names if name.endswith(suffixes)]
         if len(found) == 1:
+            plain = found[0].removesuffix(SUFFIX)
+            if plain != found[0] and plain in names:
+                raise SourceIsDirectoryError(
+                    f"this folder holds both {plain} and the index of shards {found[0]}",
+                    where=folder,
+                    do="give the path of the one you mean, and delete the other",
+                )
             return os.path.join(folder, found[0])
         if found:
             raise SourceIsDirectoryError(
@@ -103,7 +128,8 @@ def _index_of(folder: str) -> str:
     raise SourceIsDirectoryError("this is a folder without an index or a weight file", where=folder, do="give the path of a file")
 
 
-def _is_buffer(given: object) -> bool:
+def is_buffer(given: object) -> bool:
+    """Whether an object gives its bytes by the buffer protocol."""
     try:
         memoryview(given)  # type: ignore[arg-type]
     except TypeError:

@@ -31,7 +31,7 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
         raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
     extras = contents.extras if rewrite and contents.format == format.name else {}
     write_options = WriteOptions(for_burn, options.limits, extras)
-    metadata = None if options.metadata is None else _checked(options.metadata)
+    metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
     if options.shard_size is not None:
@@ -59,7 +59,8 @@ def format_for(dest: object, options: Options) -> Format:
     raise UsageError("nothing says which format to write", do=f'pass format="...": {", ".join(known_names())}')
 
 
-def _checked(metadata: Mapping[str, str]) -> dict[str, str]:
+def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Metadata that every format can hold; anything but text by text is refused."""
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise UsageError(

@@ -40,7 +40,8 @@ def _resolve(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> tuple[list[rang
     cuts = [place for place, item in enumerate(keys) if item is ...]
     if len(cuts) > 1 or named > len(snapshot.shape):
         what = "an index can hold one ... only" if len(cuts) > 1 else f"there are {named} indices"
-        raise TensorIndexError(what, where=f"tensor {snapshot.name!r} {list(snapshot.shape)}")
+        do = f"give at most {len(snapshot.shape)}, and one ... at most"
+        raise TensorIndexError(what, where=f"tensor {snapshot.name!r} {list(snapshot.shape)}", do=do)
     cut = cuts[0] if cuts else len(keys)
     rest = [slice(None)] * (len(snapshot.shape) - named)
 
@@ -69,7 +70,8 @@ def _one(snapshot: TensorSnapshot, item: Any, axis: int, dim: int) -> range:
         )
     index = item.__index__()
     if not -dim <= index < dim:
-        raise TensorIndexError(f"index {index} is out of range for axis {axis}", where=where)
+        do = f"use -{dim} to {dim - 1}" if dim else "the axis is empty"
+        raise TensorIndexError(f"index {index} is out of range for axis {axis}", where=where, do=do)
     return range(index % dim, index % dim + 1)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, TensorData
 from burnstore.dtypes import DType, Shape
-from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError
+from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, UsageError
 from burnstore.sources.base import TensorBytes
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ class TensorSnapshot:
         containers: tuple[str, ...] = (),
         param_id: int | None = None,
     ) -> None:
+        if not isinstance(dtype, DType):
+            raise UsageError(
+                f"a dtype of {dtype!r} is only a name", where=f"tensor {name!r}", do="use from_data, from_closure or from_blocks"
+            )
         _set_name(self, name)
         _set_dtype(self, dtype)
         _set_shape(self, shape)
@@ -125,6 +129,11 @@ class TensorSnapshot:
     def nbytes(self) -> int:
         """How many bytes it takes in a file."""
         return self._data.nbytes
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
 
     @property
     def data(self) -> TensorBytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -49,6 +49,8 @@ class Store(Mapping[str, TensorSnapshot]):
 
         if isinstance(self._given, (str, os.PathLike)):
             return os.fsdecode(self._given)
+        if isinstance(self._given, (bytes, bytearray, memoryview)):
+            return f"<{memoryview(self._given).nbytes} bytes>"
         source = self._contents.source if self._contents is not None else None
         return source.name if source is not None else f"<{type(self._given).__name__}>"
 
@@ -101,6 +103,10 @@ class Store(Mapping[str, TensorSnapshot]):
     def __contains__(self, name: object) -> bool:
         return name in self.contents
 
+    def keys(self) -> Names:
+        """All names in order; it prints as a list and can be indexed."""
+        return Names(self)
+
     def open(self) -> Self:
         """Open and list the file now rather than when a tensor is first asked for."""
         _ = self.contents
@@ -149,6 +155,28 @@ class Store(Mapping[str, TensorSnapshot]):
             where=self.name,
             do="send its path and open it there",
         )
+
+
+class Names(KeysView[str]):
+    """The names of a store: a view of keys that prints as a list and can be indexed."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._names = list(store)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._names[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __repr__(self) -> str:
+        return repr(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return self._names == other if isinstance(other, list) else super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Metadata(Mapping[str, str]):

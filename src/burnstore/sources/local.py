@@ -46,9 +46,10 @@ class LocalFile:
     """A file of this machine as a source."""
 
     def __init__(self, path: str | os.PathLike[str], io: IO = "auto") -> None:
-        self._name = os.fspath(path)
+        path = os.fspath(path)
+        self._name = path or "''"
         try:
-            descriptor = _Descriptor(self._name)
+            descriptor = _Descriptor(path)
             status = os.fstat(descriptor.fd)
         except ValueError as error:  # a NUL in the path
             raise SourceError(str(error), where=repr(self._name)) from None
