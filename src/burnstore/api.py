@@ -209,7 +209,7 @@ def _write_options(
             dest = dest.for_burn(for_burn)
         if format is not None:
             raise UsageError(f"a {type(dest).__name__} has a format already", do="leave format= out")
-        base = dest.write_options()
+        base = dest._write_options()
     else:
         base = Options()
     return replace(
@@ -230,12 +230,12 @@ def _save(store: Store, dest: object, options: Options, *, rewrite: bool = False
 
     if not isinstance(dest, _NamedStore):
         return save_contents(store.contents, dest, options, rewrite=rewrite)
-    place = dest.destination
+    place = dest._destination()
     if isinstance(place, MemorySink):
         place.data = save_contents(store.contents, bytes, options, rewrite=rewrite)
     else:
         save_contents(store.contents, place, options, rewrite=rewrite)
-    dest.saved()
+    dest._saved()
     return None
 
 

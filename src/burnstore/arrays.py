@@ -88,7 +88,10 @@ def held(value: object, name: str) -> tuple[DType, Shape, HeldArray]:
     dtype = _DTYPES.get(array.dtype)
     if dtype is None:
         dtype = _DTYPES[array.dtype] = _dtype_of(array, name)
-    return dtype, array.shape, HeldArray(array, dtype)
+    try:
+        return dtype, array.shape, HeldArray(array, dtype)
+    except DTypeError as error:
+        raise DTypeError(error.what, where=f"tensor {name!r}", do="pad its last axis") from None
 
 
 _DTYPES: dict[np.dtype[Any], DType] = {}
@@ -101,7 +104,14 @@ def _dtype_of(array: np.ndarray[Any, Any], name: str) -> DType:
             where=f"tensor {name!r}",
             do="give numbers or booleans; text belongs into metadata",
         )
-    return DType.of(array.dtype.name)
+    return _named_dtype(array.dtype, name)
+
+
+def _named_dtype(dtype: object, name: str) -> DType:
+    try:
+        return DType.of(dtype)
+    except DTypeError as error:
+        raise DTypeError(error.what, where=f"tensor {name!r}", do="cast it to a dtype that weight files have") from None
 
 
 def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
@@ -127,13 +137,18 @@ def _held_torch(value: Any, name: str) -> tuple[DType, Shape, HeldArray]:
 
     torch = sys.modules["torch"]
     tensor = value.detach()
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise DTypeError(f"a {tensor.layout} tensor has no plain values", where=f"tensor {name!r}", do="save tensor.to_dense()")
+    for is_so, what, do in (
+        (tensor.is_quantized, "a quantized tensor of torch", "save tensor.dequantize()"),
+        (tensor.is_nested, "a nested tensor", "save tensor.to_padded_tensor(0)"),
+        (tensor.layout is not torch.strided, f"a {tensor.layout} tensor", "save tensor.to_dense()"),
+    ):
+        if is_so:
+            raise DTypeError(f"{what} has no plain values", where=f"tensor {name!r}", do=do)
     if tensor.device.type == "meta":
         raise TensorDataError(
             "a tensor on the meta device has no values", where=f"tensor {name!r}", do="load values into it first"
         )
-    dtype = DType.of(tensor.dtype)
+    dtype = _named_dtype(tensor.dtype, name)
     tensor = tensor.cpu().resolve_conj().resolve_neg()
     if dtype.bits < 8:
         shape = (*tensor.shape[:-1], tensor.shape[-1] * 2)

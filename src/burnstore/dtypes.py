@@ -7,10 +7,12 @@ NumPy and ml_dtypes are imported when an array is made, not when a file is liste
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
-from burnstore.errors import DTypeError
+from burnstore.errors import DTypeError, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,6 +102,17 @@ class DType:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def checked_shape(shape: Iterable[int], name: str) -> Shape:
+    """A shape given by hand as plain integers, none of them negative."""
+    try:
+        dims = tuple(index(dim) for dim in shape)
+    except TypeError:
+        dims = (-1,)
+    if any(dim < 0 for dim in dims):
+        raise UsageError(f"{shape!r} is not a shape", where=f"tensor {name!r}", do="give a tuple of sizes such as (2, 3)")
+    return dims
 
 
 _NUMPY_DTYPES: dict[str, np.dtype[Any]] = {}

@@ -52,14 +52,27 @@ class BurnstoreError(Exception):
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.do:
             text = f"{text}; {self.do}"
+        text = one_line(text)
         return text if text.endswith((".", "?", "!")) else f"{text}."
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.what, self.where, self.do))
+        return (_rebuild, (type(self), self.what, self.where, self.do, getattr(self, "errno", None)))
 
 
-def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str | None) -> BurnstoreError:
-    return kind(what, where=where, do=do)
+def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str | None, errno: int | None) -> BurnstoreError:
+    error = kind(what, where=where, do=do)
+    if isinstance(error, OSError):
+        error.errno = errno
+    return error
+
+
+def one_line(text: str) -> str:
+    """A text of unknown origin as one line that a terminal can show: what is not printable is escaped.
+
+    >>> print(one_line("a\\x1b[31m\\n"))
+    a\\x1b[31m\\n
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class FormatError(BurnstoreError, ValueError):

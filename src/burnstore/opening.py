@@ -27,16 +27,16 @@ def open_source(given: object, options: Options) -> Source | None:
 
         path: str | bytes = os.fspath(given)
         return LocalFile(os.fsdecode(path), options.io)
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return MemorySource(given)
-    if isinstance(given, Readable) and not isinstance(given, Mapping):
-        return open_stream(given)
-    if isinstance(given, Mapping) or (isinstance(given, Iterable) and not is_buffer(given)):
-        return None
     if is_buffer(given):
         if getattr(getattr(given, "dtype", None), "itemsize", 1) != 1:
             raise UsageError("an array has no name", do="give a mapping: {name: array}")
         return MemorySource(given)  # type: ignore[arg-type]
+    if isinstance(given, Mapping):
+        return None
+    if isinstance(given, Readable):
+        return open_stream(given)
+    if isinstance(given, Iterable):
+        return None
     raise UsageError(
         f"an object of type {type(given).__name__} is no source of tensors",
         do="give a path, bytes, a binary file object, a store, or a mapping of names to arrays",

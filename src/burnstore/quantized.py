@@ -196,9 +196,8 @@ def _floats(scales: Array, dtype: str) -> Array:
     import numpy as np
 
     if dtype == "UE8M0":
-        return np.where(scales == 255, np.float32(np.nan), np.ldexp(np.float32(1), scales.astype(np.int32) - 127)).astype(
-            np.float32
-        )
+        powers = np.ldexp(np.float32(1), np.minimum(scales, 254).astype(np.int32) - 127)
+        return np.where(scales == 255, np.float32(np.nan), powers).astype(np.float32)
     if dtype == "UE4M3":
         return (scales & 0x7F).view(numpy_dtype("float8_e4m3fn")).astype(np.float32)
     return scales.astype(np.float32)

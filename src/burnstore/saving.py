@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
-from burnstore.errors import SourceError, UsageError
+from burnstore.errors import SourceClosedError, SourceError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
 from burnstore.formats.table import by_name, by_suffix, known_names
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
+from burnstore.sources.base import flat
 from burnstore.sources.write import Layout, to_file_object, write_layout
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def format_for(dest: object, options: Options) -> Format:
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
     """Metadata that every format can hold; anything but text by text is refused."""
+    if not isinstance(metadata, Mapping):
+        raise UsageError(f"metadata of type {type(metadata).__name__} has no keys", do="give a mapping of text to text")
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise UsageError(
@@ -116,10 +119,12 @@ def _to_bytearray(layout: Layout, dest: bytearray) -> None:
 
     def append(buffers: Sequence[Buffer], nbytes: int) -> None:
         for buffer in buffers:
-            dest.extend(memoryview(buffer).cast("B") if memoryview(buffer).nbytes else b"")
+            dest.extend(flat(buffer))
 
     try:
         write_layout(layout, append)
+    except BufferError:
+        raise UsageError("this bytearray cannot grow while a view of it is held", do="release the view") from None
     except BaseException:
         del dest[before:]
         raise
@@ -129,10 +134,14 @@ def _to_file_object(layout: Layout, file: Any) -> None:
     name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
     if isinstance(file, io.TextIOBase):
         raise UsageError("this file object takes text", where=name, do='open the file in binary mode: open(path, "wb")')
+    if getattr(file, "closed", False):
+        raise SourceClosedError("this file object is closed", where=name, do="open it again")
     try:
         write_layout(layout, to_file_object(file))
+    except io.UnsupportedOperation:
+        raise UsageError("this file object cannot be written", where=name, do='open it for writing: open(path, "wb")') from None
     except OSError as error:
-        raise error if isinstance(error, SourceError) else SourceError(str(error), where=name) from None
+        raise error if isinstance(error, SourceError) else from_os_error(error, name) from None
 
 
 def _save_shards(
@@ -162,5 +171,11 @@ def _save_shards(
             file = stack.enter_context(AtomicFile(name, layout.size, overwrite=options.overwrite, fsync=options.fsync))
             _write(layout, file)
             files.append(file)
-        for file in files:
-            file.commit()
+        try:
+            for file in files:
+                file.commit()
+        except BaseException:
+            if not options.overwrite:  # all of them are new, so none of them was there before
+                for file in files:
+                    file.retract()
+            raise

@@ -28,7 +28,11 @@ def take(snapshot: TensorSnapshot, key: object) -> Any:
     """The part of `snapshot` that `key` names: a view where the file is mapped, otherwise an array of one's own."""
     keys = key if isinstance(key, tuple) else (key,)
     wanted, shape = _resolve(snapshot, keys)
-    if not snapshot.dtype.is_plain or snapshot.data.view() is not None or not wanted or not prod(shape):
+    if not prod(shape) and snapshot.dtype.is_plain:
+        import numpy as np
+
+        return np.empty(shape, snapshot.dtype.numpy_dtype)
+    if not snapshot.dtype.is_plain or snapshot.data.view() is not None or not wanted:
         return snapshot.numpy()[keys]
     part = _read(snapshot, wanted).reshape(shape)
     return part if any(item is ... for item in keys) else part[()]  # as NumPy does: a lone element is a scalar
@@ -53,6 +57,8 @@ def _resolve(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> tuple[list[rang
             continue
         dim = snapshot.shape[len(wanted)]
         if isinstance(item, slice):
+            if item.step == 0:
+                raise TensorIndexError("a slice's step cannot be zero", where=f"tensor {snapshot.name!r}", do="use another step")
             wanted.append(range(*item.indices(dim)))
             shape.append(len(wanted[-1]))
         else:

@@ -7,13 +7,14 @@ that can be, `numpy(copy=True)` an array of the caller's own, `snapshot[...]` on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, TensorData
-from burnstore.dtypes import DType, Shape
+from burnstore.dtypes import DType, Shape, checked_shape
 from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, UsageError
-from burnstore.sources.base import TensorBytes
+from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +78,10 @@ class TensorSnapshot:
         """
         if isinstance(data, TensorData):
             dtype, shape, held_data = data.dtype, data.shape, HeldBytes(data.bytes)
-            return cls(name, dtype, shape, held_data, tuple(containers), param_id)
+            return cls(name, dtype, shape, held_data, tuple(containers), _plain_id(param_id, name))
         from burnstore.arrays import held
 
-        return cls(name, *held(data, name), tuple(containers), param_id)
+        return cls(name, *held(data, name), tuple(containers), _plain_id(param_id, name))
 
     @classmethod
     def from_closure(
@@ -99,8 +100,8 @@ class TensorSnapshot:
         >>> snap.numpy()
         array([1., 1.], dtype=float32)
         """
-        kind, dims = DType.of(dtype), tuple(shape)
-        return cls(name, kind, dims, ComputedBytes(name, kind, dims, closure), tuple(containers), param_id)
+        kind, dims = DType.of(dtype), checked_shape(shape, name)
+        return cls(name, kind, dims, ComputedBytes(name, kind, dims, closure), tuple(containers), _plain_id(param_id, name))
 
     @classmethod
     def from_blocks(
@@ -120,8 +121,8 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_blocks("zeros", "U8", (4,), lambda: (bytes(2) for _ in range(2))).tobytes()
         b'\\x00\\x00\\x00\\x00'
         """
-        kind, dims = DType.of(dtype), tuple(shape)
-        return cls(name, kind, dims, BlockBytes(name, kind.nbytes(dims), blocks), tuple(containers), param_id)
+        kind, dims = DType.of(dtype), checked_shape(shape, name)
+        return cls(name, kind, dims, BlockBytes(name, kind.nbytes(dims), blocks), tuple(containers), _plain_id(param_id, name))
 
     # What is known
 
@@ -198,11 +199,11 @@ class TensorSnapshot:
             array = np.empty(self.shape, self.dtype.numpy_dtype)
             self._data.read_into(memoryview(array.reshape(-1).view(np.uint8)))
             return array
-        if memoryview(view).nbytes == 0:
-            view = b""
-        array = np.ndarray(self.shape, self.dtype.numpy_dtype, view)
-        array.flags.writeable = False
-        return array
+        raw = flat(view)
+        if not raw.nbytes:
+            return np.empty(self.shape, self.dtype.numpy_dtype)
+        # frombuffer holds on to the buffer, so that its owner cannot close or resize it; ndarray alone would not
+        return np.ndarray(self.shape, self.dtype.numpy_dtype, np.frombuffer(raw.toreadonly(), np.uint8))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy(copy=bool(copy))
@@ -230,8 +231,8 @@ class TensorSnapshot:
         """The bytes as a file holds them: little-endian, C order, packed where the dtype is smaller than a byte."""
         view = self._data.view()
         if view is not None:
-            return bytes(view) if not hasattr(view, "tobytes") else view.tobytes()
-        return b"".join(bytes(block) for block in self._data.blocks())
+            return flat(view).tobytes()
+        return b"".join(flat(block).tobytes() for block in self._data.blocks())
 
     def to_data(self) -> TensorData:
         """Its bytes, shape and dtype together, as Burn's `TensorData`.
@@ -279,6 +280,16 @@ class TensorSnapshot:
 _set_name, _set_dtype, _set_shape, _set_data, _set_containers, _set_param_id = (
     vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_data", "containers", "param_id")
 )
+
+
+def _plain_id(param_id: int | None, name: str) -> int | None:
+    """A parameter id given by hand as a plain integer of 64 bits."""
+    if param_id is None:
+        return None
+    number = index(param_id) if hasattr(param_id, "__index__") else -1
+    if not 0 <= number < 2**64:
+        raise UsageError(f"a param_id of {param_id!r} is not a number of 64 bits", where=f"tensor {name!r}")
+    return number
 
 
 def _check_shape(name: str, shape: Shape) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 from burnstore.errors import PickleRefusedError, TensorNotFoundError, UsageError
 from burnstore.formats.base import Contents
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
+
+T = TypeVar("T")
+
+# What decides how a file is read; contents that were read under another answer are not kept.
+_READING = {"format", "io", "limits", "auto_extension"}
 
 
 class Store(Mapping[str, TensorSnapshot]):
@@ -84,6 +89,19 @@ class Store(Mapping[str, TensorSnapshot]):
         except KeyError:
             raise self._not_found(name) from None
 
+    @overload
+    def get(self, name: str, /) -> TensorSnapshot | None: ...
+    @overload
+    def get(self, name: str, /, default: TensorSnapshot) -> TensorSnapshot: ...
+    @overload
+    def get(self, name: str, /, default: T) -> TensorSnapshot | T: ...
+    def get(self, name: str, /, default: object = None) -> object:
+        """One tensor, or `default` where there is none of that name."""
+        try:
+            return self.contents.snapshot(name)
+        except KeyError:
+            return default
+
     def _not_found(self, name: str) -> TensorNotFoundError:
         from burnstore.render import count_text
         from burnstore.suggest import closest
@@ -132,7 +150,8 @@ class Store(Mapping[str, TensorSnapshot]):
 
     def _with(self, **changes: Any) -> Self:
         """The same store with other options."""
-        return type(self)(self._given, replace(self._options, **changes), contents=self._contents)
+        contents = None if changes.keys() & _READING else self._contents
+        return type(self)(self._given, replace(self._options, **changes), contents=contents)
 
     __hash__ = object.__hash__
 

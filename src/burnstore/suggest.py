@@ -44,6 +44,9 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     """
     best, score = None, THRESHOLD
     for candidate in sorted(names):
+        short, long = sorted((len(name), len(candidate)))
+        if (2 + short / max(1, long)) / 3 < THRESHOLD:  # no letters in common could make up for the length
+            continue
         this = similarity(name, candidate)
         if this > score or (best is None and this == score):
             best, score = candidate, this

@@ -145,7 +145,7 @@ def read_views(contents: Contents) -> dict[str, Array]:
     """Every tensor as a read-only view of the mapped file, or of the buffer it came from; owned where that cannot be."""
     import numpy as np
 
-    wholes: dict[int, memoryview | None] = {}
+    wholes: dict[int, Array | None] = {}
     arrays: dict[str, Array] = {}
     kinds: dict[str, np.dtype[Any]] = {}
     for name, dtype, shape, source, begin, end in contents.rows():
@@ -154,7 +154,9 @@ def read_views(contents: Contents) -> dict[str, Array]:
             continue
         key = id(source)
         if key not in wholes:
-            wholes[key] = source.view(0, source.size)
+            view = source.view(0, source.size)
+            # frombuffer holds on to the buffer, so that its owner cannot close or resize it; ndarray alone would not
+            wholes[key] = None if view is None else np.frombuffer(view, np.uint8)
         kind = kinds.get(dtype.name)
         if kind is None and dtype.is_plain:
             kind = kinds[dtype.name] = dtype.numpy_dtype

@@ -22,7 +22,7 @@ def checked_nbytes(dtype: str, shape: Shape, dtypes: Mapping[str, DType], where:
         bits *= dim or 1
         if bits >= 2**64:
             raise FormatError(f"the size of shape {_short(shape)} overflows 64 bits", where=where)
-    if kind.bits == 4 and shape and shape[-1] % 2:
+    if kind.name == "F4" and shape and shape[-1] % 2:
         raise FormatError(f"an odd last dimension of {dtype} in shape {_short(shape)} is not whole bytes", where=where)
     try:
         return kind.nbytes(shape)

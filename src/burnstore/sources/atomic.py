@@ -38,9 +38,15 @@ class AtomicFile:
 
     def __init__(self, path: str | os.PathLike[str], size: int, *, overwrite: bool = False, fsync: bool = True) -> None:
         self.name = os.fspath(path)
-        self._target = os.path.realpath(self.name)  # a symlink stays, what it points to is replaced
+        try:
+            self._target = os.path.realpath(self.name)  # a symlink stays, what it points to is replaced
+        except (OSError, ValueError) as error:
+            raise from_os_error(error if isinstance(error, OSError) else OSError(str(error)), self.name) from None
+        if self.name.endswith(os.sep):
+            raise SourceIsDirectoryError("this is the path of a folder", where=self.name, do="give the path of a file in it")
         self._overwrite = overwrite
         self._fsync = fsync
+        self._committed = False
         self._replaced = self._check_target()
         self._scratch, self.fd = self._create()
         try:
@@ -65,10 +71,16 @@ class AtomicFile:
             os.close(self.fd)
             self.fd = -1
             self._rename()
+            self._committed = True
         except OSError as error:
             raise error if isinstance(error, SourceError) else self.explain(error) from None
         if self._fsync:
             _fsync_folder(os.path.dirname(self._target))
+
+    def retract(self) -> None:
+        """Remove the target again, if `commit()` made it."""
+        if self._committed:
+            os.unlink(self._target)
 
     def discard(self) -> None:
         """Remove the scratch file; nothing happens after `commit()`."""
@@ -121,10 +133,10 @@ class AtomicFile:
         return TargetExistsError("the file exists", where=self.name, do="pass overwrite=True to replace it")
 
     def _create(self) -> tuple[str, int]:
-        folder, name = os.path.split(self._target)
+        folder = os.path.dirname(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         while True:
-            scratch = os.path.join(folder, f".{name[:120]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+            scratch = os.path.join(folder, f".burnstore-{os.getpid()}-{os.urandom(6).hex()}.tmp")
             try:
                 return scratch, os.open(scratch, flags, 0o666)
             except FileExistsError:

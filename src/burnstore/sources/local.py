@@ -118,7 +118,7 @@ class LocalFile:
             while done < len(out):
                 got = _read_at(descriptor.fd, begin + done, out[done:])
                 if not got:
-                    check_range(self, begin, begin + len(out), begin + done)
+                    check_range(self, begin, begin + len(out), min(begin + done, os.fstat(descriptor.fd).st_size))
                 done += got
         except OSError as error:
             raise error if isinstance(error, SourceError) else from_os_error(error, self._name) from None

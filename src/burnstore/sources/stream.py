@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from burnstore.errors import SourceClosedError, SourceError, TruncatedError, UsageError
+from burnstore.errors import SourceClosedError, TruncatedError, UsageError, from_os_error
 from burnstore.sources.memory import MemorySource
 
 
@@ -49,15 +49,18 @@ class StreamSource:
 
     def read_into(self, begin: int, out: memoryview) -> None:
         file = self._file
-        if file is None or file.closed:
+        if file is None or getattr(file, "closed", False):
             raise SourceClosedError("it was closed", where=self._name, do="read tensors before closing it")
         with self._lock:
-            was = file.tell()
             try:
-                file.seek(begin)
-                self._fill(file, begin, out)
-            finally:
-                file.seek(was)
+                was = file.tell()
+                try:
+                    file.seek(begin)
+                    self._fill(file, begin, out)
+                finally:
+                    file.seek(was)
+            except OSError as error:
+                raise from_os_error(error, self._name) from None
 
     def _fill(self, file: BinaryIO, begin: int, out: memoryview) -> None:
         done = 0
@@ -97,8 +100,11 @@ def open_stream(file: object) -> StreamSource | MemorySource:
     except ValueError:  # "I/O operation on closed file"
         raise SourceClosedError("this file object is closed", where=name, do="open it again") from None
     except OSError as error:
-        raise SourceError(str(error), where=name) from None
-    content = file.read()  # type: ignore[attr-defined]
+        raise from_os_error(error, name) from None
+    try:
+        content = file.read()  # type: ignore[attr-defined]
+    except OSError as error:
+        raise from_os_error(error, name) from None
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise UsageError("this file object gives text", where=name, do='open the file in binary mode: open(path, "rb")')
     return MemorySource(content, name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from burnstore.errors import SourceError, TensorDataError
-from burnstore.sources.base import TensorBytes
+from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -50,7 +50,7 @@ class Sink(Protocol):
 
 def write_layout(layout: Layout, sink: Sink) -> None:
     """Send the bytes of `layout` to `sink`, in order."""
-    batch: list[Buffer] = [layout.header]
+    batch: list[Buffer] = [layout.header] if layout.header else []
     at = batched = len(layout.header)
 
     for part in layout.parts:
@@ -60,7 +60,8 @@ def write_layout(layout: Layout, sink: Sink) -> None:
             batched += gap
         nbytes = part.data.nbytes
         if nbytes > _SMALL:
-            sink(batch, batched)
+            if batch:
+                sink(batch, batched)
             batch, batched = [], 0
             _write_large(part, sink)
         elif nbytes:
@@ -73,14 +74,15 @@ def write_layout(layout: Layout, sink: Sink) -> None:
     if layout.size > at:
         batch.extend(_zeros(layout.size - at))
         batched += layout.size - at
-    sink(batch, batched)
+    if batch:
+        sink(batch, batched)
 
 
 def _whole(part: Part) -> Buffer:
     view = part.data.view()
     if view is not None:
         return view
-    pieces = [bytes(block) for block in part.data.blocks()]
+    pieces = [flat(block).tobytes() for block in part.data.blocks()]
     whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(whole) != part.data.nbytes:
         raise _wrong_length(part, len(whole))
@@ -90,7 +92,7 @@ def _whole(part: Part) -> Buffer:
 def _write_large(part: Part, sink: Sink) -> None:
     written = 0
     for block in part.data.blocks():
-        length = memoryview(block).nbytes
+        length = flat(block).nbytes
         if written + length > part.data.nbytes:
             raise _wrong_length(part, written + length)
         sink([block], length)
@@ -119,7 +121,7 @@ def to_descriptor(fd: int) -> Sink:
 
     def plain(buffers: Iterable[Buffer], nbytes: int) -> None:
         for buffer in buffers:
-            _write_all(fd, _flat(buffer))
+            _write_all(fd, flat(buffer))
 
     def gathered(buffers: Sequence[Buffer], nbytes: int) -> None:
         if len(buffers) > _IOV_MAX:
@@ -135,15 +137,10 @@ def to_descriptor(fd: int) -> Sink:
 def _after(buffers: Iterable[Buffer], done: int) -> Iterator[memoryview]:
     """What is left of the buffers after their first `done` bytes."""
     for buffer in buffers:
-        view = _flat(buffer)
+        view = flat(buffer)
         if done < len(view):
             yield view[done:]
         done = max(0, done - len(view))
-
-
-def _flat(buffer: Buffer) -> memoryview:
-    view = memoryview(buffer)
-    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def _write_all(fd: int, view: memoryview) -> None:
@@ -155,13 +152,13 @@ def to_file_object(file: BinaryIO) -> Sink:
     """A sink that writes to a binary file object, which need not be able to seek."""
 
     def write(buffers: Sequence[Buffer], nbytes: int) -> None:
-        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0] if buffers else b"", file)
+        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0], file)
 
     return write
 
 
 def _send(write: Callable[[Buffer], int | None], buffer: Buffer, file: BinaryIO) -> None:
-    view = _flat(buffer)
+    view = flat(buffer)
     while view.nbytes:
         done = write(view)
         if done is None or done == view.nbytes:  # buffered files take all, or do not say

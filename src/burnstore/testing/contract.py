@@ -259,7 +259,7 @@ class FormatContract:
     def test_its_own_files_have_nothing_odd(self) -> None:
         for tensors in ([], self.sample(), [tensor(name, self.dtypes[0], (2,), seed=at) for at, name in enumerate(NAMES)]):
             source = MemorySource(self.write(tensors, {"k": "v"} if self.has_metadata else None))
-            _equal(list(self.format.verify(source, self.read(source))), [], "the oddities of its own file")
+            _equal(list(self.format.verify(source, self.read(source), DEFAULT_LIMITS)), [], "the oddities of its own file")
 
     # How the tests look at things
 
