@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+# Not in `held`, where the statement would run for each of 20,000 arrays: whoever imports this module holds some.
+import numpy as np
+
 from burnstore.dtypes import DType, Shape
 from burnstore.errors import DTypeError, TensorDataError, UsageError
 from burnstore.packing import pack
 
 if TYPE_CHECKING:
-    import numpy as np
     from typing_extensions import Buffer
 
 # How much of an array that does not lie in C order is put in order at a time.
@@ -59,8 +61,6 @@ class HeldArray:
             yield _as_buffer(self._in_order(array[start : start + step]))
 
     def _in_order(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
         if not self.dtype.is_plain:
             return pack(array, self.dtype)
         return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -70,15 +70,11 @@ def _as_buffer(array: np.ndarray[Any, Any]) -> Buffer:
     """The array where the buffer protocol takes its dtype, its bytes where it does not (bf16, fp8)."""
     if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:  # float8_e5m2 says that it is a float
         return array.data if array.ndim == 0 else array
-    import numpy as np
-
     return array.reshape(-1).view(np.uint8)
 
 
 def held(value: object, name: str) -> tuple[DType, Shape, HeldArray]:
     """What a snapshot needs to know of an array that somebody holds."""
-    import numpy as np
-
     if type(value) is np.ndarray:
         array = value
     elif "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
@@ -115,8 +111,6 @@ def _named_dtype(dtype: object, name: str) -> DType:
 
 
 def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     if isinstance(value, (str, bytes, bytearray, dict)) or value is None:
         raise UsageError(
             f"an object of type {type(value).__name__} is not a tensor",
@@ -133,8 +127,6 @@ def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
 
 def _held_torch(value: Any, name: str) -> tuple[DType, Shape, HeldArray]:
     """A torch tensor by its bytes: NumPy has no bf16, and torch gives no other way to them."""
-    import numpy as np
-
     torch = sys.modules["torch"]
     tensor = value.detach()
     for is_so, what, do in (

@@ -34,6 +34,9 @@ Each says what happened, where, and what to do next; `str()` of any of them is o
 
 from __future__ import annotations
 
+# A file can put anything into a message: names and shapes of any length.
+_LONGEST = 600
+
 
 class BurnstoreError(Exception):
     """The root of the tree: catch this to catch everything that burnstore refuses.
@@ -49,7 +52,8 @@ class BurnstoreError(Exception):
         self.do = do
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        what = self.what if len(self.what) <= _LONGEST else f"{self.what[:_LONGEST]} …"
+        text = f"{self.where}: {what}" if self.where else what
         if self.do:
             text = f"{text}; {self.do}"
         text = one_line(text)

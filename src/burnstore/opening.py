@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from burnstore.collection import CollectionPaused
-from burnstore.errors import BurnstoreError, FormatError, SourceError, SourceIsDirectoryError, SourceNotFoundError, UsageError
+from burnstore.errors import (
+    BurnstoreError,
+    FormatError,
+    LimitError,
+    SourceError,
+    SourceIsDirectoryError,
+    SourceNotFoundError,
+    UsageError,
+)
 from burnstore.formats.base import Contents, Format
 from burnstore.formats.detect import detect
 from burnstore.formats.sharded import SUFFIX, is_index, read_index
@@ -73,6 +81,8 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
     try:
         with CollectionPaused():
             return format.read(source, options.limits)
+    except MemoryError:
+        raise LimitError("its header needs more memory than there is", where=source.name, do="the file is damaged") from None
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, BurnstoreError):
             raise _better(error, source, format) from None

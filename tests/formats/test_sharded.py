@@ -85,7 +85,7 @@ def test_the_index_is_the_truth(data: Path) -> None:
         ("etc_passwd", FormatError, "outside its folder"),
         ("lacks_tensor", FormatError, "'ghost' is not in its shard"),
         ("map_is_list", FormatError, "weight_map"),
-        ("map_number", FormatError, "not a file name"),
+        ("map_number", FormatError, "no map of names to file names"),
         ("missing", SourceNotFoundError, "model-00002-of-00003.safetensors is missing"),
         ("no_weight_map", FormatError, "weight_map"),
         ("symlink_out", BurnstoreError, "model-00003-of-00003.safetensors"),

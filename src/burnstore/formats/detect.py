@@ -23,7 +23,7 @@ _LOOK_ALIKES: tuple[tuple[bytes, str, str], ...] = (
     ),
     (b"pk\x03\x04", "a zip archive, perhaps a PyTorch file", "this version of burnstore does not read it"),
     (
-        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e",
+        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e".lower(),
         "a PyTorch file from before 1.6",
         "this version of burnstore does not read it",
     ),

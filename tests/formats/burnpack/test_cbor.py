@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burnstore.errors import FormatError
+from burnstore.errors import FormatError, LimitError
 from burnstore.formats.burnpack.cbor import decode, encode
 from burnstore.limits import DEFAULT_LIMITS, Limits
 
@@ -110,9 +110,9 @@ def test_nesting_deeper_than_burn_reads_is_refused() -> None:
             _decode(b"\x81" * depth + b"\x00")
 
 
-def test_a_block_that_opens_more_lists_than_any_file_does_is_refused_first() -> None:
-    with pytest.raises(FormatError, match="burnpack_containers"):
-        _decode(b"\x98\xc8" + b"\x80" * 200, Limits(burnpack_containers=100))
+def test_metadata_that_is_not_as_burn_writes_it_may_not_be_large() -> None:
+    with pytest.raises(LimitError, match="burnpack_decoded_bytes"):
+        _decode(b"\x98\xc8" + b"\x80" * 200, Limits(burnpack_decoded_bytes=100))
 
 
 def test_what_the_metadata_cannot_hold_is_not_encoded() -> None:

@@ -48,10 +48,10 @@ def read_plain(block: bytes, dtypes: dict[str, DType], limits: Limits) -> Plain 
 def _read(block: bytes, dtypes: dict[str, DType], limits: Limits) -> Plain | None:
     if not 0xA1 <= block[0] <= 0xA3 or not block.startswith(_TENSORS, 1):
         return None
-    pieces = block.split(_OFFSETS)
     count, at = _count(block, 1 + len(_TENSORS))
-    if count == 0 or count != len(pieces) - 1 or count > limits.burnpack_tensors:
+    if count == 0 or count > limits.burnpack_tensors or count != block.count(_OFFSETS):
         return None
+    pieces = block.split(_OFFSETS)
 
     entries: dict[str, Entry] = {}
     ids: dict[str, int] = {}
