@@ -21,6 +21,8 @@ from burnstore.sources.write import Layout, to_file_object, write_layout
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from burnstore.sources.atomic import AtomicFile
+
 BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
 
 
@@ -101,15 +103,15 @@ def _to_path(layout: Layout, path: str, options: Options) -> None:
     from burnstore.sources.atomic import AtomicFile
 
     with AtomicFile(path, layout.size, overwrite=options.overwrite, fsync=options.fsync) as file:
-        _write(layout, file)
+        _write(layout, file, options.fsync)
         file.commit()
 
 
-def _write(layout: Layout, file: Any) -> None:
+def _write(layout: Layout, file: AtomicFile, durable: bool) -> None:
     from burnstore.sources.write import to_descriptor
 
     try:
-        write_layout(layout, to_descriptor(file.fd))
+        write_layout(layout, to_descriptor(file.fd, durable=durable))
     except OSError as error:
         raise error if isinstance(error, SourceError) else file.explain(error, layout.size) from None
 
@@ -169,7 +171,7 @@ def _save_shards(
         files = []
         for name, layout in [*zip(names, layouts, strict=True), (path + SUFFIX, Layout(index, (), len(index)))]:
             file = stack.enter_context(AtomicFile(name, layout.size, overwrite=options.overwrite, fsync=options.fsync))
-            _write(layout, file)
+            _write(layout, file, options.fsync)
             files.append(file)
         try:
             for file in files:
