@@ -30,7 +30,7 @@ def refuse_repeated_keys(json: bytes, keys: int, where: str, *, besides: Collect
 
 def refuse_negative(json: bytes, where: str) -> None:
     """An error for a number below zero, and for `-0`, which parsers take for 0."""
-    if b"-0" in json and _more_outside_strings(json, b"-", 0):
+    if b"-" in json and b"-0" in json and _more_outside_strings(json, b"-", 0):
         raise FormatError("-0 is no size and no offset", where=where, do="the file is damaged")
 
 
