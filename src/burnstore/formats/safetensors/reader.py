@@ -84,31 +84,30 @@ def _parse(header: bytes, name: str) -> tuple[dict[str, Entry], Mapping[str, str
     where = f"{name}, header"
     refuse_negative(header, where)
     match = _metadata_first.match(header)
+    metadata: dict[str, str] = {}
     if match:
         metadata = _decode_metadata(match[1])
         refuse_repeated_keys(match[1], len(metadata), where)
         header = b"{" + header[match.end() :]
-        entries = _decode_entries(header)
-    elif b'"__metadata__"' in header:
-        raw = _decode_raw(header)
-        metadata = _decode_metadata(raw.pop(_METADATA, b"{}"))
-        entries = {key: _decode_entry(value) for key, value in raw.items()}
-        refuse_repeated_keys(header, 4 * len(entries) + 1 + len(metadata), where, besides=_FIELDS)
-        return entries, metadata
-    else:
-        metadata = {}
-        entries = _decode_entries(header)
+    try:
+        entries = _decode_known(header)
+    except msgspec.ValidationError:
+        if not match and b'"__metadata__"' in header:
+            return _parse_mixed(header, where)
+        entries = _decode_any(header)  # if it is only a dtype, the check of the ranges names the tensor
     if _METADATA in entries:
         raise FormatError(f"{_METADATA!r} is a tensor there, or stands there twice", where=where, do="the file is damaged")
     refuse_repeated_keys(header, 4 * len(entries), where, besides=_FIELDS)
     return entries, metadata
 
 
-def _decode_entries(header: bytes) -> dict[str, Entry]:
-    try:
-        return _decode_known(header)
-    except msgspec.ValidationError:
-        return _decode_any(header)  # if it is only the dtype, the check of the ranges names the tensor
+def _parse_mixed(header: bytes, where: str) -> tuple[dict[str, Entry], Mapping[str, str]]:
+    """A header whose metadata stands among the tensors or after them."""
+    raw = _decode_raw(header)
+    metadata = _decode_metadata(raw.pop(_METADATA, b"{}"))
+    entries = {key: _decode_entry(value) for key, value in raw.items()}
+    refuse_repeated_keys(header, 4 * len(entries) + 1 + len(metadata), where, besides=_FIELDS)
+    return entries, metadata
 
 
 def _explain(error: Exception) -> str:
