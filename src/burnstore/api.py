@@ -56,10 +56,6 @@ def open(source: Source, *, format: str | None = None, io: IO = "auto", limits: 
     """
     if isinstance(source, Store) and format is None:
         return source
-    from burnstore.errors import UsageError
-
-    if io not in ("auto", "mmap", "pread"):
-        raise UsageError(f"io={io!r} is not known", do='use "auto", "mmap" or "pread"')
     store = Store(source, Options(format=format, io=io, limits=limits))
     store.open()
     return store
@@ -113,11 +109,12 @@ def save(
 ) -> bytes | None:
     """Save tensors to a file, whole or not at all.
 
-    `tensors` is a mapping of names to arrays or snapshots, or an iterable of snapshots; they lie in the file as given. `dest` is
-    a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or `bytes` to get
-    the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be lost if the machine
-    stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says which version of Burn
-    is to read booleans and quantised tensors of a `.bpk`.
+    `tensors` is a mapping of names to arrays or snapshots, or an iterable of snapshots; they lie in the file as given, which
+    `dialect="keep"` says aloud. (To write a file into another, use `convert`: it carries over what the file says of itself.)
+    `dest` is a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or
+    `bytes` to get the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be
+    lost if the machine stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says
+    which version of Burn is to read booleans and quantised tensors of a `.bpk`.
 
     >>> import burnstore as bs, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "model.bpk")

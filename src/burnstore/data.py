@@ -34,7 +34,11 @@ class TensorData:
     def __init__(self, data: Buffer, shape: Iterable[int], dtype: DType | str) -> None:
         kind, dims, size = DType.of(dtype), checked_shape(shape, "data"), flat(data).nbytes
         if kind.nbytes(dims) != size:
-            raise TensorDataError(f"{kind} {list(dims)} needs {kind.nbytes(dims)} bytes, not {size}")
+            raise TensorDataError(
+                f"{kind} {list(dims)} needs {kind.nbytes(dims)} bytes, not {size}",
+                where="data",
+                do="give as many bytes as dtype and shape need",
+            )
         object.__setattr__(self, "bytes", bytes(data))
         object.__setattr__(self, "shape", dims)
         object.__setattr__(self, "dtype", kind)
@@ -104,18 +108,19 @@ class ComputedBytes:
             return
         import numpy as np
 
-        from burnstore.arrays import held
+        from burnstore.arrays import HeldArray, held
 
         if isinstance(made, (list, tuple, bool, int, float, complex)):  # Python's numbers have no dtype of their own
             made = np.asarray(made, self._dtype.numpy_dtype)
         dtype, shape, data = held(made, self._name)
         if shape != self._shape or dtype.numpy_name != self._dtype.numpy_name:
             raise self._wrong(f"{dtype} {list(shape)}", f"{self._dtype} {list(self._shape)}")
-        data.dtype = self._dtype
-        yield from data.blocks()
+        yield from HeldArray(data.array, self._dtype).blocks()
 
     def _wrong(self, got: str, want: str) -> TensorDataError:
-        return TensorDataError(f"its function gave {got}, and {want} was announced", where=f"tensor {self._name!r}")
+        return TensorDataError(
+            f"its function gave {got}, and {want} was announced", where=f"tensor {self._name!r}", do="announce what it gives"
+        )
 
 
 class BlockBytes:
@@ -137,8 +142,9 @@ class BlockBytes:
         made = self._blocks() if callable(self._blocks) else self._blocks
         done = 0
         for block in made:
-            done += memoryview(block).nbytes
-            yield flat(block)
+            view = flat(block)
+            done += len(view)
+            yield view
         if done != self.nbytes:
             again = "" if done or callable(self._blocks) else " (an iterator can be read once; give a function to read it again)"
             raise TensorDataError(

@@ -9,6 +9,7 @@
     │  └─ QuantizedError                   plain values asked of a quantised tensor
     ├─ DialectError (ValueError)           the layout of a tensor depends on something that nobody said
     ├─ TensorNotFoundError (KeyError)      no tensor of that name
+    ├─ MetadataNotFoundError (KeyError)    no metadata of that key
     ├─ DuplicateNameError (ValueError)     one name for two tensors
     ├─ TensorDataError (ValueError)        the bytes given for a tensor are not what its shape and dtype need
     ├─ TensorIndexError (IndexError)       an index that a tensor does not have
@@ -52,8 +53,8 @@ class BurnstoreError(Exception):
         self.do = do
 
     def __str__(self) -> str:
-        what = self.what if len(self.what) <= _LONGEST else f"{self.what[:_LONGEST]} …"
-        text = f"{self.where}: {what}" if self.where else what
+        what = _cut(self.what)
+        text = f"{_cut(self.where)}: {what}" if self.where else what
         if self.do:
             text = f"{text}; {self.do}"
         text = one_line(text)
@@ -68,6 +69,10 @@ def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str |
     if isinstance(error, OSError):
         error.errno = errno
     return error
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
 def one_line(text: str) -> str:
@@ -109,6 +114,10 @@ class DialectError(BurnstoreError, ValueError):
 
 class TensorNotFoundError(BurnstoreError, KeyError):
     """No tensor has that name; the message suggests the likely one."""
+
+
+class MetadataNotFoundError(BurnstoreError, KeyError):
+    """No metadata has that key; the message lists those that are there."""
 
 
 class DuplicateNameError(BurnstoreError, ValueError):
@@ -177,6 +186,7 @@ def from_os_error(error: OSError, where: str) -> SourceError:
     elif isinstance(error, IsADirectoryError):
         made = SourceIsDirectoryError("this is a folder", where=where, do="give the path of a file")
     else:
-        made = SourceError(error.strerror or str(error) or type(error).__name__, where=where)
+        what = error.strerror or str(error) or type(error).__name__
+        made = SourceError(what, where=where, do="try again, or copy the file elsewhere")
     made.errno = error.errno
     return made

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import BurnVersion, Contents
+from burnstore.formats.sharded import SUFFIX
 from burnstore.limits import Limits
 from burnstore.opening import is_buffer, open_contents
-from burnstore.options import Options
-from burnstore.saving import BURN_VERSIONS, checked_metadata
+from burnstore.options import BURN_VERSIONS, Options
+from burnstore.saving import checked_metadata
 from burnstore.snapshot import TensorSnapshot
 from burnstore.store import Metadata, Store
 
@@ -78,7 +79,7 @@ class _NamedStore(Store):
         >>> BurnpackStore.from_bytes(None).metadata("epoch", "3").metadata["epoch"]
         '3'
         """
-        return Metadata(self.contents.metadata if self._can_read() else self._written_metadata(), self._with_metadata)
+        return Metadata(lambda: self.contents.metadata if self._can_read() else self._written_metadata(), self._with_metadata)
 
     def _with_metadata(self, key: str, value: str) -> Self:
         return self._with(metadata=checked_metadata({**(self._options.metadata or {}), key: value}))
@@ -105,8 +106,6 @@ class _NamedStore(Store):
         >>> BurnpackStore.from_bytes(None).for_burn("0.20").metadata["version"]
         '0.20.1'
         """
-        if version not in BURN_VERSIONS:
-            raise UsageError(f"Burn {version!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
         return self._with(for_burn=version)
 
     def fsync(self, enabled: bool = True) -> Self:
@@ -203,7 +202,8 @@ class _NamedStore(Store):
     def _can_read(self) -> bool:
         if isinstance(self._given, MemorySink):
             return self._given.data is not None
-        return self._contents is not None or os.path.exists(self._path())
+        path = self._path()
+        return self._contents is not None or os.path.exists(path) or os.path.exists(path + SUFFIX)
 
     def __repr__(self) -> str:
         return super().__repr__() if self._can_read() else f"{type(self).__name__}({self.name!r}, nothing saved yet)"

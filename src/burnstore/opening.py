@@ -14,6 +14,7 @@ from burnstore.errors import (
     SourceError,
     SourceIsDirectoryError,
     SourceNotFoundError,
+    UnknownFormatError,
     UsageError,
 )
 from burnstore.formats.base import Contents, Format
@@ -59,7 +60,7 @@ def open_contents(given: object, options: Options) -> Contents:
         return open_contents(_index_of(os.fsdecode(given)), options)  # type: ignore[arg-type]
     except SourceNotFoundError:
         index = os.fsdecode(given) + SUFFIX  # type: ignore[arg-type]
-        if not os.path.exists(index):
+        if index == SUFFIX or not os.path.exists(index):
             raise
         return open_contents(index, options)  # the model was saved in shards under this name
     if source is None:
@@ -75,7 +76,8 @@ def open_contents(given: object, options: Options) -> Contents:
 
 
 def _read(source: Source, path: str | None, options: Options) -> Contents:
-    if path is not None and is_index(path) and options.format is None:
+    if is_index(path) and (options.format is None or by_name(options.format).name == "safetensors"):
+        assert path is not None
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
     try:
@@ -96,9 +98,9 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
 def _better(error: BurnstoreError, source: Source, format: Format) -> BurnstoreError:
     """What to say of a file that was forced into a format: if it is another's, that is the news."""
     try:
-        other = detect(source)
-    except BurnstoreError:
-        return error
+        other = detect(source, next(iter(format.suffixes), None))  # the suffix: so that only look-alikes are unknown
+    except BurnstoreError as known:
+        return known if isinstance(known, UnknownFormatError) and source.size else error
     if other.name == format.name:
         return error
     return FormatError(
@@ -142,6 +144,6 @@ def is_buffer(given: object) -> bool:
     """Whether an object gives its bytes by the buffer protocol."""
     try:
         memoryview(given)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ValueError, BufferError):  # ValueError: bf16 arrays, for one, have no buffer
         return False
     return True

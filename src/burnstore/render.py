@@ -115,6 +115,6 @@ def verification_text(report: Verification) -> str:
         f"{safe_text(report.name)}: {verdict} ({report.format or 'unknown format'}, {count_text(report.tensors, 'tensor')}, "
         f"{count_text(report.nbytes, 'byte')})"
     ]
-    lines += [f"  problem: {problem}" for problem in report.problems]
-    lines += [f"  oddity: {oddity}" for oddity in report.oddities]
+    lines += [f"  problem: {one_line(problem)}" for problem in report.problems]
+    lines += [f"  oddity: {one_line(oddity)}" for oddity in report.oddities]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
-from burnstore.errors import SourceClosedError, SourceError, UsageError, from_os_error
+from burnstore.errors import BurnstoreError, SourceClosedError, SourceError, TargetExistsError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
 from burnstore.formats.table import by_name, by_suffix, known_names
@@ -23,17 +23,12 @@ if TYPE_CHECKING:
 
     from burnstore.sources.atomic import AtomicFile
 
-BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
-
 
 def save_contents(contents: Contents, dest: object, options: Options, *, rewrite: bool = False) -> bytes | None:
     """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
     format = format_for(dest, options)
-    for_burn = options.for_burn
-    if for_burn not in BURN_VERSIONS:
-        raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
     extras = contents.extras if rewrite and contents.format == format.name else {}
-    write_options = WriteOptions(for_burn, options.limits, extras)
+    write_options = WriteOptions(options.for_burn, options.limits, extras)
     metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
@@ -76,7 +71,7 @@ def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
             (key + value).encode()
         except UnicodeEncodeError:
             raise UsageError(f"metadata {key!r} is not valid Unicode", do="leave the broken character out") from None
-    return dict(metadata)
+    return {str(key): str(value) for key, value in metadata.items()}  # plain text, also of its subclasses
 
 
 def _send(layout: Layout, dest: object, options: Options) -> bytes | None:
@@ -140,6 +135,10 @@ def _to_file_object(layout: Layout, file: Any) -> None:
         raise SourceClosedError("this file object is closed", where=name, do="open it again")
     try:
         write_layout(layout, to_file_object(file))
+    except TypeError as error:
+        if isinstance(error, BurnstoreError):
+            raise
+        raise UsageError(f"this file object takes no bytes ({error})", where=name, do="open it in binary mode") from None
     except io.UnsupportedOperation:
         raise UsageError("this file object cannot be written", where=name, do='open it for writing: open(path, "wb")') from None
     except OSError as error:
@@ -164,6 +163,10 @@ def _save_shards(
         return
     from burnstore.sources.atomic import AtomicFile
 
+    if os.path.lexists(path) and not options.overwrite:  # opening `path` would find that file, not the shards
+        raise TargetExistsError(
+            "the file exists, and the shards would lie beside it", where=path, do="pass overwrite=True to replace it"
+        )
     names = shard_names(path, len(groups))
     index = encode_index({os.path.basename(name): group for name, group in zip(names, groups, strict=True)})
     layouts = [format.write(group, metadata, write_options) for group in groups]
@@ -172,10 +175,13 @@ def _save_shards(
         for name, layout in [*zip(names, layouts, strict=True), (path + SUFFIX, Layout(index, (), len(index)))]:
             file = stack.enter_context(AtomicFile(name, layout.size, overwrite=options.overwrite, fsync=options.fsync))
             _write(layout, file, options.fsync)
+            file.finish()  # or many shards would need many open files
             files.append(file)
         try:
             for file in files:
                 file.commit()
+            if os.path.lexists(path):
+                os.unlink(path)
         except BaseException:
             if not options.overwrite:  # all of them are new, so none of them was there before
                 for file in files:

@@ -13,6 +13,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from burnstore.errors import TensorIndexError, UsageError
+from burnstore.sources.base import FileRange
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,8 @@ def take(snapshot: TensorSnapshot, key: object) -> Any:
         import numpy as np
 
         return np.empty(shape, snapshot.dtype.numpy_dtype)
-    if not snapshot.dtype.is_plain or snapshot.data.view() is not None or not wanted:
+    data = snapshot.data
+    if not (snapshot.dtype.is_plain and isinstance(data, FileRange) and wanted) or data.view() is not None:
         return snapshot.numpy()[keys]
     part = _read(snapshot, wanted).reshape(shape)
     return part if any(item is ... for item in keys) else part[()]  # as NumPy does: a lone element is a scalar
@@ -59,7 +61,11 @@ def _resolve(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> tuple[list[rang
         if isinstance(item, slice):
             if item.step == 0:
                 raise TensorIndexError("a slice's step cannot be zero", where=f"tensor {snapshot.name!r}", do="use another step")
-            wanted.append(range(*item.indices(dim)))
+            try:
+                wanted.append(range(*item.indices(dim)))
+            except TypeError:
+                where = f"tensor {snapshot.name!r} {list(snapshot.shape)}"
+                raise UsageError(f"{item} is no slice of integers", where=where, do="use integers or None in it") from None
             shape.append(len(wanted[-1]))
         else:
             wanted.append(_one(snapshot, item, len(wanted), dim))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, TensorData
 from burnstore.dtypes import DType, Shape, checked_shape
-from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, UsageError
+from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, TensorDataError, UsageError
 from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
@@ -206,8 +206,11 @@ class TensorSnapshot:
         return np.ndarray(self.shape, self.dtype.numpy_dtype, np.frombuffer(raw.toreadonly(), np.uint8))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        plain = self.dtype.is_plain and (dtype is None or self.dtype.numpy_dtype == dtype)
+        if copy is False and not (plain and self._data.view() is not None):
+            raise TensorDataError("it cannot be had without a copy", where=f"tensor {self.name!r}", do="leave copy=False out")
         array = self.numpy(copy=bool(copy))
-        return array if dtype is None else array.astype(dtype)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def dequantize(self) -> Array:
         """The floats that a quantised tensor stands for, exactly those that Burn computes; other dtypes are refused."""
@@ -288,7 +291,11 @@ def _plain_id(param_id: int | None, name: str) -> int | None:
         return None
     number = index(param_id) if hasattr(param_id, "__index__") else -1
     if not 0 <= number < 2**64:
-        raise UsageError(f"a param_id of {param_id!r} is not a number of 64 bits", where=f"tensor {name!r}")
+        raise UsageError(
+            f"a param_id of {param_id!r} is not a number of 64 bits",
+            where=f"tensor {name!r}",
+            do="give an integer from 0 to 2**64 - 1, or None",
+        )
     return number
 
 

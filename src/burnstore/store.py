@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
-from burnstore.errors import PickleRefusedError, TensorNotFoundError, UsageError
+from burnstore.errors import MetadataNotFoundError, PickleRefusedError, TensorNotFoundError, UsageError
 from burnstore.formats.base import Contents
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
@@ -67,7 +67,7 @@ class Store(Mapping[str, TensorSnapshot]):
     @property
     def metadata(self) -> Metadata:
         """The texts that its writer attached."""
-        return Metadata(self.contents.metadata, self._with_metadata)
+        return Metadata(lambda: self.contents.metadata, self._with_metadata)
 
     @property
     def scalars(self) -> Mapping[str, Any]:
@@ -201,17 +201,21 @@ class Names(KeysView[str]):
 class Metadata(Mapping[str, str]):
     """A store's metadata: `store.metadata["k"]` is a value, `store.metadata("k", "v")` a store that will write it."""
 
-    __slots__ = ("_set", "_values")
+    __slots__ = ("_read", "_set")
 
-    def __init__(self, values: Mapping[str, str], set: Any) -> None:
-        self._values = values
+    def __init__(self, read: Callable[[], Mapping[str, str]], set: Callable[[str, str], Any]) -> None:
+        self._read = read  # only when a value is asked for: the file may be one that is about to be replaced
         self._set = set
+
+    @property
+    def _values(self) -> Mapping[str, str]:
+        return self._read()
 
     def __getitem__(self, key: str) -> str:
         try:
             return self._values[key]
         except KeyError:
-            raise TensorNotFoundError(
+            raise MetadataNotFoundError(
                 f"there is no metadata {key!r}", do=f"there is {', '.join(self._values) or 'none at all'}"
             ) from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burnstore.errors import BurnstoreError, FormatError, LimitError, SourceError, UsageError
+from burnstore.errors import BurnstoreError, FormatError, LimitError
 from burnstore.formats.base import Contents
 from burnstore.formats.sharded import ShardedContents
 from burnstore.formats.table import by_name
@@ -22,8 +22,6 @@ def verify_source(given: object, options: Options) -> Verification:
     name = Store(given).name
     try:
         contents = open_contents(given, options)
-    except (SourceError, UsageError):
-        raise
     except (FormatError, LimitError) as error:
         return Verification(name, None, 0, 0, (str(error),), ())
     try:

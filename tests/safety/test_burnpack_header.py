@@ -18,7 +18,7 @@ GOOD = bpk({"tensors": {"t": tensor()}})
 @pytest.mark.parametrize("magic", [b"BURN", b"NRU\0", b"\0RUB", b"nrub", b"PK\3\4", bytes(4)])
 def test_another_magic_is_refused(magic: bytes) -> None:
     assert_refused({"magic": bpk({"tensors": {"t": tensor()}}, magic=magic)})
-    assert_refused({"magic": bpk({"tensors": {"t": tensor()}}, magic=magic)}, "byte 0", format="burnpack")
+    assert_refused({"magic": bpk({"tensors": {"t": tensor()}}, magic=magic)}, format="burnpack")
 
 
 def test_a_newer_version_is_refused_by_its_number() -> None:

@@ -55,7 +55,7 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
         if kind is None and dtype.is_plain:
             kind = kinds[dtype.name] = dtype.numpy_dtype
         if kind is None or source is None or begin == end or len(shape) > _MAX_DIMS:
-            arrays[name] = _copied(contents, name)
+            arrays[name] = contents.snapshot(name).numpy(copy=True)
             continue
         arrays[name] = _PENDING
         if (
@@ -79,11 +79,6 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
 
 
 _PENDING: Any = None
-
-
-def _copied(contents: Contents, name: str) -> Array:
-    array = contents.snapshot(name).numpy(copy=True)
-    return array if array.flags.writeable else array.copy()
 
 
 def _aligned(nbytes: int) -> Array:
@@ -129,10 +124,15 @@ def _in_threads(reads: list[tuple[Source, int, memoryview]], threads: int) -> No
         except BaseException as error:
             errors.append(error)
 
-    workers = [Thread(target=work, daemon=True) for _ in range(min(threads, len(reads)) - 1)]
-    for worker in workers:
-        worker.start()
+    workers: list[Thread] = []
     try:
+        for _ in range(min(threads, len(reads)) - 1):
+            worker = Thread(target=work, daemon=True)
+            try:
+                worker.start()
+            except RuntimeError:  # no threads here, or no more of them: this one does the rest
+                break
+            workers.append(worker)
         work()
     finally:
         for worker in workers:

@@ -44,7 +44,6 @@ _HEAD_BYTES = 1024
 def detect(source: Source, path: str | None = None) -> Format:
     """The format of a source; `path` breaks ties, and decides who explains a file that nobody recognizes."""
     head = bytes(source.read(0, min(_HEAD_BYTES, source.size)))
-    named = None
     for format in in_order():
         if format.recognizes(head, source.size):
             return format

@@ -113,7 +113,11 @@ def _is_inside(shard: str, path: str) -> bool:
 
 def _parse(source: Source, limits: Limits) -> tuple[dict[str, str], object]:
     if source.size > limits.index_bytes:
-        raise LimitError(f"an index of {source.size} bytes is over the cap of {limits.index_bytes}", where=source.name)
+        raise LimitError(
+            f"an index of {source.size} bytes is over the cap of {limits.index_bytes}",
+            where=source.name,
+            do="pass limits=Limits(index_bytes=...)",
+        )
     text = bytes(source.read(0, source.size))
     try:
         index = _decode_index(text)

@@ -61,19 +61,28 @@ class AtomicFile:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def commit(self) -> None:
-        """Make the scratch file the target."""
+    def finish(self) -> None:
+        """Bring all of it to the disk and close it; `commit()` does so if nobody did."""
+        if self.fd < 0:
+            return
         try:
             if self._replaced is not None:
                 self._keep_permissions(self._replaced)
             if self._fsync:
                 os.fsync(self.fd)
-            os.close(self.fd)
-            self.fd = -1
+        except OSError as error:
+            raise self.explain(error) from None
+        os.close(self.fd)
+        self.fd = -1
+
+    def commit(self) -> None:
+        """Make the scratch file the target."""
+        self.finish()
+        try:
             self._rename()
-            self._committed = True
         except OSError as error:
             raise error if isinstance(error, SourceError) else self.explain(error) from None
+        self._committed = True
         if self._fsync:
             _fsync_folder(os.path.dirname(self._target))
 
@@ -100,9 +109,13 @@ class AtomicFile:
             return from_os_error(error, self.name)
         if needed is None:
             needed = os.fstat(self.fd).st_size if self.fd >= 0 else 0
-        free = os.statvfs(os.path.dirname(self._target)).f_bavail * os.statvfs(os.path.dirname(self._target)).f_frsize
+        try:
+            disk = os.statvfs(os.path.dirname(self._target))
+            free = f"{disk.f_bavail * disk.f_frsize:,}"
+        except (OSError, AttributeError):
+            free = "fewer"
         made = NoSpaceError(
-            f"the disk is full: {needed:,} bytes are needed and {free:,} are free",
+            f"the disk is full: {needed:,} bytes are needed and {free} are free",
             where=self.name,
             do="free some space or save elsewhere; nothing was changed",
         )

@@ -73,11 +73,6 @@ class LocalFile:
         return self._size
 
     @property
-    def fd(self) -> int:
-        """The open file's number, for kernel copies."""
-        return self._open().fd
-
-    @property
     def is_mapped(self) -> bool:
         """Whether views are made by mapping the file."""
         if self._io == "auto":

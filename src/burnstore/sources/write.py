@@ -106,7 +106,7 @@ def _wrong_length(part: Part, got: int) -> TensorDataError:
     return TensorDataError(
         f"its shape and dtype need {part.data.nbytes} bytes, and its blocks gave {got}",
         where=f"tensor {part.name!r}",
-        do="give blocks that add up; nothing was written",
+        do="give blocks that add up",
     )
 
 

@@ -29,6 +29,10 @@ _WIDTHS = {0x18: 1, 0x19: 2, 0x1A: 4, 0x1B: 8}
 _two_of_four_bytes = struct.Struct(">xIxI").unpack_from
 
 
+class TooManyTensorsError(Exception):
+    """The block is as Burn writes it, and has more tensors than `limits` allow."""
+
+
 class Plain(NamedTuple):
     """What the metadata says."""
 
@@ -49,8 +53,10 @@ def _read(block: bytes, dtypes: dict[str, DType], limits: Limits) -> Plain | Non
     if not 0xA1 <= block[0] <= 0xA3 or not block.startswith(_TENSORS, 1):
         return None
     count, at = _count(block, 1 + len(_TENSORS))
-    if count == 0 or count > limits.burnpack_tensors or count != block.count(_OFFSETS):
+    if count == 0 or count != block.count(_OFFSETS):
         return None
+    if count > limits.burnpack_tensors:
+        raise TooManyTensorsError(count)
     pieces = block.split(_OFFSETS)
 
     entries: dict[str, Entry] = {}

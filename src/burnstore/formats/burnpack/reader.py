@@ -12,7 +12,7 @@ from burnstore.errors import FormatError, LimitError, TruncatedError
 from burnstore.formats.base import Entry, HeaderContents, Span
 from burnstore.formats.burnpack.cbor import decode
 from burnstore.formats.burnpack.header import HEADER_BYTES, MAGIC, VERSION, align, unpack_header
-from burnstore.formats.burnpack.plain import read_plain
+from burnstore.formats.burnpack.plain import TooManyTensorsError, read_plain
 from burnstore.formats.burnpack.spelling import PLAIN, enter_dtype
 from burnstore.formats.geometry import checked_nbytes
 from burnstore.limits import Limits
@@ -50,19 +50,26 @@ def read(source: Source, limits: Limits) -> HeaderContents:
     """The tensors of a Burnpack file, in the order of the data."""
     block, version = read_metadata(source, limits)
     dtypes: dict[str, DType] = dict(PLAIN)
-    entries, ids, rest = _parse(block, dtypes, source.name, limits)
+    try:
+        entries, ids, rest = _parse(block, dtypes, source.name, limits)
+    except TooManyTensorsError as error:
+        raise _too_many(error.args[0], source.name, limits) from None
     if len(entries) > limits.burnpack_tensors:
-        raise LimitError(
-            f"it has {len(entries)} tensors, and Burn reads at most {limits.burnpack_tensors}",
-            where=source.name,
-            do="pass limits=Limits(burnpack_tensors=...) if it is meant",
-        )
+        raise _too_many(len(entries), source.name, limits)
     if not _check_sizes(entries, dtypes, source.name, limits):
         entries = dict(sorted(entries.items(), key=_by_place))
     _check_overlaps(entries, source.name)
     start = _data_start(source, len(block), entries, rest.metadata)
     extras = {"version": version, "scalars": rest.scalars}
     return HeaderContents("burnpack", source, entries, dtypes, start, rest.metadata, ids, extras)
+
+
+def _too_many(count: int, name: str, limits: Limits) -> LimitError:
+    return LimitError(
+        f"it has {count} tensors, and Burn reads at most {limits.burnpack_tensors}",
+        where=name,
+        do="pass limits=Limits(burnpack_tensors=...) if it is meant",
+    )
 
 
 def read_metadata(source: Source, limits: Limits) -> tuple[bytes, int]:

@@ -132,7 +132,9 @@ def _check_ranges(entries: Mapping[str, Entry], name: str) -> int:
         if span.begin != end:
             what = "overlaps the one before it" if 0 <= span.begin < end else "leaves a hole before it"
             raise FormatError(
-                f"its range [{span.begin}, {span.end}] {what}, which ends at {end}", where=f"{name}, tensor {key!r}"
+                f"its range [{span.begin}, {span.end}] {what}, which ends at {end}",
+                where=f"{name}, tensor {key!r}",
+                do="the file is damaged",
             )
         end = span.end
     return end
@@ -153,6 +155,7 @@ def _check_sizes(entries: Mapping[str, Entry], name: str) -> int | None:
             raise FormatError(
                 f"{entry.dtype} {list(entry.shape)} needs {nbytes} bytes, and its range [{begin}, {end}] has {end - begin}",
                 where=f"{name}, tensor {key!r}",
+                do="the file is damaged",
             )
         if begin != at:
             in_order = False
