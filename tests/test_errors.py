@@ -11,6 +11,7 @@ import re
 
 import pytest
 
+import burnstore as bs
 from burnstore import errors
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.BurnstoreError)]
@@ -85,3 +86,11 @@ def test_the_systems_errors_become_ours_and_keep_their_number(given: OSError, ki
 def test_a_message_is_one_printable_line_whatever_a_file_or_a_path_says() -> None:
     error = errors.FormatError("a\nb\x1b[31m", where="p\r\nq", do="x\x00y")
     assert str(error).isprintable()
+
+
+def test_a_message_is_short_however_long_a_name_in_a_file_is() -> None:
+    name = "n" * 1_000_000
+    with pytest.raises(errors.TensorIndexError) as caught:
+        bs.open({name: [1.0]})[name][5]
+    assert len(str(caught.value)) < 2000 and "index 5 is out of range" in str(caught.value)
+    assert len(str(errors.FormatError(name, where=name, do="get it again"))) < 2000

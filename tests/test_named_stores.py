@@ -94,6 +94,15 @@ def test_metadata_adds_to_burns_keys_and_overrides_them(kind: type) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", BOTH)
+def test_metadata_can_be_set_for_a_file_that_is_broken_and_will_be_replaced(kind: type, tmp_path: Path) -> None:
+    path = tmp_path / f"w{SUFFIX[kind]}"
+    path.write_bytes(b"broken")
+    store = kind.from_file(path).overwrite().metadata("k", "v")
+    bs.save({"x": [1.0]}, store)
+    assert metadata_of(path.read_bytes())["k"] == "v"  # type: ignore[index]
+
+
 def test_cleared_metadata_is_none_in_burnpack_and_an_empty_map_in_safetensors() -> None:
     for kind, wanted in ((bs.BurnpackStore, None), (bs.SafetensorsStore, {})):
         store = kind.from_bytes(None).metadata("k", "v").clear_metadata()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +71,32 @@ def test_a_forced_format_explains_what_is_wrong_with_the_file() -> None:
         bs.open(SAFETENSORS, format="bpk")
     with pytest.raises(bs.errors.FormatError):
         bs.open(BURNPACK, format="safetensors")
+
+
+@pytest.mark.parametrize("name", ["m.safetensors", "m.safetensors.index.json"])
+def test_a_model_in_shards_opens_by_its_name_or_its_index_also_where_the_format_is_said(tmp_path: Path, name: str) -> None:
+    for number, tensor in enumerate("ab", 1):
+        data = safetensors_bytes({tensor: np.full(2, number, np.float32)})
+        (tmp_path / f"m-0000{number}-of-00002.safetensors").write_bytes(data)
+    weight_map = {"a": "m-00001-of-00002.safetensors", "b": "m-00002-of-00002.safetensors"}
+    (tmp_path / "m.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    path = tmp_path / name
+    for store in (bs.open(path), bs.open(path, format="safetensors"), bs.SafetensorsStore.from_file(path)):
+        assert list(store) == ["a", "b"] and store["b"].numpy().tolist() == [2, 2]
+    assert "nothing saved yet" not in repr(bs.SafetensorsStore.from_file(path))
+    with pytest.raises(bs.errors.BurnstoreError):
+        bs.open(path, format="burnpack")
+
+
+def test_what_a_missing_file_is_called_is_not_changed_by_looking_for_its_index(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"gone\.safetensors: there is no such file"):
+        bs.open(tmp_path / "gone.safetensors", format="safetensors")
+
+
+def test_an_array_whose_dtype_has_no_buffer_is_no_source_and_says_so() -> None:
+    import ml_dtypes
+
+    for given in (np.zeros(4, ml_dtypes.bfloat16), np.zeros((2, 2), ml_dtypes.bfloat16)):
+        for verb in (bs.open, bs.read, bs.verify):
+            with pytest.raises(bs.errors.BurnstoreError):
+                verb(given)

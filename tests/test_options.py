@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from typing import Any
 
 import pytest
 
@@ -58,3 +59,17 @@ def test_all_keywords_are_keywords_only() -> None:
 def test_options_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Options().overwrite = True  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("verb", [bs.open, bs.read])
+def test_an_unknown_way_to_read_is_refused_by_every_door(verb: Any) -> None:
+    doors = [lambda: verb({"a": [1.0]}, io="bogus"), lambda: Options(io="bogus")]  # type: ignore[arg-type]
+    doors += [lambda kind=kind: kind.from_bytes(None).io("bogus") for kind in (bs.BurnpackStore, bs.SafetensorsStore)]  # type: ignore[misc]
+    for door in doors:
+        with pytest.raises(bs.errors.UsageError, match="io='bogus' is not known; known are auto, mmap, pread"):
+            door()
+
+
+def test_an_unknown_burn_is_refused_by_the_builder_as_by_the_keyword() -> None:
+    with pytest.raises(bs.errors.UsageError, match=r"known are 0\.20, 0\.22"):
+        bs.BurnpackStore.from_bytes(None).for_burn("0.18")  # type: ignore[arg-type]

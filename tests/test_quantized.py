@@ -136,6 +136,16 @@ def test_a_scheme_whose_elements_no_release_explains_says_so() -> None:
     assert snapshot.parts["values"].tolist() == [0x12, 0x34]
 
 
+@pytest.mark.parametrize(
+    ("value", "store"),
+    [("E2M1", {"PackedNative": 0}), ("E2M1", {"PackedU32": 0}), ("Q8S", {"PackedU32": 1}), ("Q4F", {"PackedU32": 1})],
+)
+def test_a_lone_packed_element_is_refused_too_although_its_word_looks_like_one_value(value: str, store: object) -> None:
+    words = b"\x01" if store == {"PackedNative": 0} else b"\x01\0\0\0"
+    with pytest.raises(bs.errors.DTypeError, match=r"\.parts"):
+        opened(spelled_022(value, store, tensor="F32"), (1,), words + f32(1.0)).dequantize()
+
+
 def test_read_refuses_a_quantised_tensor_by_name() -> None:
     data = burnpack_bytes({"q": (spelled_022(tensor="F32"), (1,), b"\x01" + f32(1.0))})
     with pytest.raises(bs.errors.QuantizedError, match="'q'"):

@@ -67,3 +67,9 @@ def test_a_verification_is_a_line_a_fact() -> None:
         "  oddity: it is odd",
     ]
     assert str(Verification("m", None, 0, 0, (), ("odd",))).startswith("m: ok (unknown format, 0 tensors")
+
+
+def test_no_control_characters_of_a_file_reach_the_terminal_by_a_verification() -> None:
+    report = Verification("m.bpk", "burnpack", 1, 4, ("it says \x1b[2J\nall is well",), ("a shard \x9b31m\u202e",))
+    shown = verification_text(report).splitlines()
+    assert shown[1:] == ["  problem: it says \\x1b[2J\\nall is well", "  oddity: a shard \\x9b31m\\u202e"]

@@ -11,6 +11,7 @@ import pytest
 import safetensors.numpy
 
 import burnstore as bs
+from tests.sources.processes import run_python
 
 ARRAYS = {f"layer.{number}.w": np.full(1000, number, np.float32) for number in range(5)}
 
@@ -59,6 +60,19 @@ def test_existing_shards_are_replaced_only_with_overwrite(tmp_path: Path) -> Non
     assert bs.read(tmp_path)["layer.3.w"][0] == -3
 
 
+def test_shards_replace_a_plain_file_of_their_name_only_with_overwrite(tmp_path: Path) -> None:
+    """Opening that name would find the plain file and not the shards."""
+    path = tmp_path / "m.safetensors"
+    bs.save({"old": [1.0]}, path)
+    before = path.read_bytes()
+    with pytest.raises(bs.errors.TargetExistsError, match="overwrite=True"):
+        bs.save(ARRAYS, path, shard_size=8000)
+    assert os.listdir(tmp_path) == ["m.safetensors"] and path.read_bytes() == before
+    bs.save(ARRAYS, path, shard_size=8000, overwrite=True)
+    assert not path.exists() and len(os.listdir(tmp_path)) == 4
+    assert sorted(bs.open(path)) == sorted(bs.open(tmp_path)) == sorted(ARRAYS)
+
+
 def test_shards_are_saved_over_the_shards_they_are_mapped_from(tmp_path: Path) -> None:
     bs.save(ARRAYS, tmp_path / "m.safetensors", shard_size=8000)
     store = bs.open(tmp_path)
@@ -88,3 +102,18 @@ def test_converting_shards_into_one_file_and_back(tmp_path: Path) -> None:
     bs.convert(tmp_path / "one.bpk", tmp_path / "again.safetensors", shard_size=8000)
     for name, array in bs.read(tmp_path / "again.safetensors.index.json").items():
         np.testing.assert_array_equal(array, ARRAYS[name])
+
+
+def test_more_shards_than_files_may_be_open_are_saved(tmp_path: Path) -> None:
+    run_python(
+        """
+import resource, sys
+import burnstore as bs
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))
+bs.save({f"t{number}": [1.0] for number in range(100)}, sys.argv[1], shard_size=8, fsync=False)
+""",
+        tmp_path / "m.safetensors",
+    )
+    assert len(list(tmp_path.glob("m-*-of-00100.safetensors"))) == 100
+    assert len(json.loads((tmp_path / "m.safetensors.index.json").read_text())["weight_map"]) == 100

@@ -211,6 +211,13 @@ def test_a_slice_step_of_zero_is_an_error_of_ours(path: Path, opener: str) -> No
 
 
 @pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("key", [np.s_["a":"b"], np.s_[1.0:2.0], np.s_[0, ::"x"]], ids=str)  # type: ignore[misc]
+def test_a_slice_of_anything_but_integers_is_an_error_of_ours(path: Path, opener: str, key: Any) -> None:
+    with pytest.raises(bs.errors.UsageError, match=r"'cube'.*integers"):
+        OPENERS[opener](path)["cube"][key]
+
+
+@pytest.mark.parametrize("opener", OPENERS)
 def test_integers_of_numpy_are_integers(path: Path, opener: str) -> None:
     cube = OPENERS[opener](path)["cube"]
     assert cube[np.int64(1), np.uint8(2), np.array(3)] == ARRAYS["cube"][1, 2, 3]
@@ -224,3 +231,27 @@ def test_a_tensor_of_more_dimensions_than_an_index_may_have_is_refused_by_name()
         with pytest.raises(bs.errors.DTypeError, match="65 dimensions"):
             read()
     assert snapshot.tobytes() == bytes(4)
+
+
+VALUES = np.arange(12_000, dtype=np.float32).reshape(4, 3000)  # rows of several pages
+
+
+def computing() -> dict[str, Callable[[Callable[[], None]], bs.TensorSnapshot]]:
+    """Snapshots that are made when they are asked for, and tell when they are."""
+
+    def by_closure(note: Callable[[], None]) -> bs.TensorSnapshot:
+        return bs.TensorSnapshot.from_closure("w", "F32", VALUES.shape, lambda: (note(), VALUES)[1])
+
+    def by_blocks(note: Callable[[], None]) -> bs.TensorSnapshot:
+        return bs.TensorSnapshot.from_blocks("w", "F32", VALUES.shape, lambda: (note(), [VALUES[:2], VALUES[2:]])[1])
+
+    return {"from_closure": by_closure, "from_blocks": by_blocks}
+
+
+@pytest.mark.parametrize("how", ["from_closure", "from_blocks"])
+@pytest.mark.parametrize("key", [np.s_[:, 1], np.s_[::2], np.s_[1:3, ::-2], np.s_[3, 5], np.s_[...]], ids=str)
+def test_a_part_of_a_tensor_that_is_computed_is_computed_once(how: str, key: Any) -> None:
+    """Were it read as a file is, each of its rows would be computed from the start."""
+    calls: list[None] = []
+    _same(computing()[how](lambda: calls.append(None))[key], VALUES[key])
+    assert len(calls) == 1

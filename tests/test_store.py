@@ -91,6 +91,14 @@ def test_metadata_is_a_mapping_that_cannot_be_set(store: bs.Store) -> None:
         bs.open(ARRAYS).metadata["x"]
 
 
+def test_absent_metadata_is_an_error_of_its_own(store: bs.Store) -> None:
+    for asked in (store, bs.SafetensorsStore.from_bytes(DATA)):
+        with pytest.raises(bs.errors.MetadataNotFoundError, match="no metadata 'epoch'; there is format, note") as caught:
+            asked.metadata["epoch"]
+        assert isinstance(caught.value, KeyError) and not isinstance(caught.value, bs.errors.TensorNotFoundError)
+        assert asked.metadata.get("epoch") is None
+
+
 def test_setting_metadata_of_an_opened_store_says_what_to_do(store: bs.Store) -> None:
     with pytest.raises(bs.errors.UsageError, match=r"metadata=\{"):
         store.metadata("k", "v")

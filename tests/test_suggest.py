@@ -46,3 +46,25 @@ def test_names_too_long_to_be_meant_are_not_compared(monkeypatch: pytest.MonkeyP
     """Comparing costs the product of the lengths, and a file may have names of a million letters."""
     monkeypatch.setattr(suggest, "similarity", lambda *_: pytest.fail("compared"))
     assert suggest.closest("weight", ["w" * 1000, "weight" * 100]) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("layer.64321.wieght", [f"layer.{number}.weight" for number in range(65_000)]),
+        ("w" * 1000 + "x", [f"{'w' * 1000}{number}" for number in range(5_000)]),
+        ("y" * 100_000, ["x" * 100_000, "z" * 100_000]),
+    ],
+    ids=["many names", "long names", "very long names"],
+)
+def test_a_bounded_number_of_letters_is_compared(monkeypatch: pytest.MonkeyPatch, asked: str, names: list[str]) -> None:
+    """Comparing two names costs up to the product of their lengths: that of all of them together is what is bounded."""
+    compared = []
+    monkeypatch.setattr(suggest, "similarity", lambda a, b: compared.append(len(a) * len(b)) or 0.0)
+    assert suggest.closest(asked, names) is None
+    assert sum(compared) <= 2_000_000
+
+
+def test_the_likely_name_is_found_among_many() -> None:
+    names = [f"layer.{number}.weight" for number in range(65_000)]
+    assert closest("layer.64321.wieght", names) == "layer.64321.weight"

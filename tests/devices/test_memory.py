@@ -72,6 +72,25 @@ def test_threads_are_used_only_where_they_pay(large: Path, monkeypatch: pytest.M
     assert started == [4]
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_large_files_are_read_where_no_threads_or_no_more_of_them_can_start(
+    large: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    start, started = threading.Thread.start, []
+
+    def refused(thread: threading.Thread) -> None:
+        if len(started) >= most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(memory.os, "cpu_count", lambda: 4)
+    arrays = bs.read(large)
+    assert all((arrays[f"t{number}"] == number).all() for number in range(240)) and (arrays["one"] == 7).all()
+    assert len(started) == most and not any(thread.is_alive() for thread in started)
+
+
 def test_an_error_in_a_thread_is_the_callers(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = bs.open(large)
     real = store.contents.source.read_into  # type: ignore[union-attr]

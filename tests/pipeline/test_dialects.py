@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import burnstore as bs
 from burnstore.pipeline.dialects import dialect_of, layout_matters
+from tests.sources.handmade import burnpack_parts, safetensors_bytes
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,10 @@ def test_the_dialect_is_what_the_file_says_most_plainly(
         ("weight", (3, 4), True),
         ("norm.weight", (3,), True),
         ("square.weight", (4, 4), True),
+        ("attention.in_proj_weight", (9, 3), True),
+        ("lstm.weight_ih_l0", (8, 3), True),
+        ("lstm.weight_hh_l1_reverse", (8, 2), True),
+        ("lstm.bias_ih_l0", (8,), False),
         ("fc.bias", (3,), False),
         ("conv.weight", (8, 3, 3, 3), False),
         ("conv1d.weight", (8, 3, 3), False),
@@ -46,3 +53,12 @@ def test_the_dialect_is_what_the_file_says_most_plainly(
 )
 def test_the_layout_matters_for_what_may_be_a_linear_or_a_norm(name: str, shape: tuple[int, ...], matters: bool) -> None:
     assert layout_matters({name: shape}) == ([name] if matters else [])
+
+
+@pytest.mark.parametrize("name", ["lstm.weight_ih_l0", "attention.in_proj_weight"])
+def test_weights_of_recurrent_and_attention_layers_are_not_converted_by_guessing(name: str) -> None:
+    """Their parts are Linears in Burn, with other axes."""
+    data = safetensors_bytes({name: np.zeros((6, 2), np.float32)}, {"format": "pt"})
+    with pytest.raises(bs.errors.DialectError, match=f'{name}.*dialect="keep"'):
+        bs.convert(data, bytes, format="bpk")
+    assert list(burnpack_parts(bs.convert(data, bytes, format="bpk", dialect="keep"))[0]["tensors"]) == [name]  # type: ignore[call-overload]

@@ -76,6 +76,14 @@ def test_more_tensors_than_burn_reads_are_refused_by_their_number() -> None:
     assert_refused({"100,001": bpk(b"\xa1" + text("tensors") + b"\xba" + struct.pack(">I", 100_001) + names, b"")}, "100001")
 
 
+def test_the_cap_on_tensors_is_named_by_files_in_burns_own_spelling() -> None:
+    """Metadata that only the fast way reads: names of 200 letters make it too large for the general decoder."""
+    one = b"\xa3" + text("dtype") + text("F32") + text("shape") + b"\x81\x00" + text("data_offsets") + b"\x82\x00\x00"
+    names = b"".join(b"\x78\xc8" + b"%0200d" % at + one for at in range(100_001))
+    metadata = b"\xa1" + text("tensors") + b"\xba" + struct.pack(">I", 100_001) + names
+    assert_refused({"100,001": bpk(metadata, b"")}, "it has 100001 tensors", "Limits(burnpack_tensors=")
+
+
 def test_a_tensor_over_burns_cap_is_refused_although_the_file_holds_it(tmp_path: Path) -> None:
     size = 10 * 2**30 + 1
     path = tmp_path / "large.bpk"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import burnstore as bs
 from tests.safety.forge import bpk, st, tensor
 from tests.safety.prison import assert_refused
 
@@ -54,6 +55,24 @@ def test_a_look_alike_is_called_by_its_name(tmp_path: Path, name: str) -> None:
 def test_a_look_alike_in_memory_is_called_by_its_name() -> None:
     for what, outcome in assert_refused({what: content for what, (content, _) in LOOK_ALIKES.items()}).items():
         assert LOOK_ALIKES[what][1].lower() in outcome.text.lower(), (what, outcome.text)
+
+
+@pytest.mark.parametrize("format", ["burnpack", "safetensors"])
+def test_a_look_alike_is_called_by_its_name_where_the_format_is_forced(format: str) -> None:
+    files = {what: content for what, (content, _) in LOOK_ALIKES.items() if content}
+    for what, outcome in assert_refused(files, format=format).items():
+        assert LOOK_ALIKES[what][1].lower() in outcome.text.lower(), (what, outcome.text)
+
+
+@pytest.mark.parametrize("kind", [bs.BurnpackStore, bs.SafetensorsStore])
+@pytest.mark.parametrize("what", ["a Git LFS pointer", "an HTML page"])
+def test_a_look_alike_is_called_by_its_name_in_burns_stores(tmp_path: Path, kind: type, what: str) -> None:
+    content, word = LOOK_ALIKES[what]
+    path = tmp_path / "model.bpk"
+    path.write_bytes(content)
+    for store in (kind.from_file(path), kind.from_bytes(content)):
+        with pytest.raises(bs.errors.FormatError, match=word):
+            store.keys()
 
 
 def test_half_a_download_says_that_it_is_not_finished(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import zipfile
@@ -176,6 +177,13 @@ def test_an_error_while_a_pipe_is_read_is_one_of_ours() -> None:
 
     with pytest.raises(bs.errors.SourceError, match="Connection reset"):
         bs.open(Reset())
+
+
+def test_a_gzip_that_was_cut_is_an_error_of_ours() -> None:
+    whole = gzip.compress(np.random.default_rng(0).bytes(5000) + DATA)
+    for kept in (12, 3000, len(whole) - 1):
+        with pytest.raises(bs.errors.SourceError, match="EOFError"):
+            bs.open(gzip.GzipFile(fileobj=io.BytesIO(whole[:kept])))
 
 
 def test_a_file_object_is_named_in_messages(tmp_path: Path) -> None:
