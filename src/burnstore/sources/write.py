@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from burnstore.errors import SourceError, TensorDataError
 from burnstore.sources.base import TensorBytes
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 # Below this size one more system call costs more than the copy that it saves.
 _SMALL = 64 * 1024
 _BATCH_BYTES = 8 * 1024 * 1024
-_BATCH_BUFFERS = 1000  # Linux takes 1,024 in one writev
+_BATCH_BUFFERS = 1000
+_IOV_MAX = 1024  # what Linux takes in one writev
 _ZEROS = bytes(4096)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One tensor's place in a file."""
 
     name: str
@@ -43,9 +43,9 @@ class Layout:
 
 
 class Sink(Protocol):
-    """Where bytes go, in order."""
+    """Where bytes go, in order: some buffers, and how many bytes they have in all."""
 
-    def __call__(self, buffers: Sequence[Buffer], /) -> None: ...
+    def __call__(self, buffers: Sequence[Buffer], nbytes: int, /) -> None: ...
 
 
 def write_layout(layout: Layout, sink: Sink) -> None:
@@ -54,25 +54,26 @@ def write_layout(layout: Layout, sink: Sink) -> None:
     at = batched = len(layout.header)
 
     for part in layout.parts:
-        if part.begin > at:
-            batch.extend(_zeros(part.begin - at))
-            at = part.begin
+        gap = part.begin - at
+        if gap:
+            batch.extend(_zeros(gap))
+            batched += gap
         nbytes = part.data.nbytes
         if nbytes > _SMALL:
-            sink(batch)
+            sink(batch, batched)
             batch, batched = [], 0
             _write_large(part, sink)
         elif nbytes:
             batch.append(_whole(part))
             batched += nbytes
             if len(batch) >= _BATCH_BUFFERS or batched >= _BATCH_BYTES:
-                sink(batch)
+                sink(batch, batched)
                 batch, batched = [], 0
-        at += nbytes
+        at = part.begin + nbytes
     if layout.size > at:
         batch.extend(_zeros(layout.size - at))
-    if batch:
-        sink(batch)
+        batched += layout.size - at
+    sink(batch, batched)
 
 
 def _whole(part: Part) -> Buffer:
@@ -92,7 +93,7 @@ def _write_large(part: Part, sink: Sink) -> None:
         length = memoryview(block).nbytes
         if written + length > part.data.nbytes:
             raise _wrong_length(part, written + length)
-        sink([block])
+        sink([block], length)
         written += length
     if written != part.data.nbytes:
         raise _wrong_length(part, written)
@@ -116,32 +117,33 @@ def _zeros(length: int) -> Iterator[bytes]:
 def to_descriptor(fd: int) -> Sink:
     """A sink that writes to an open file, all buffers in one call where the system has it."""
 
-    def plain(buffers: Sequence[Buffer]) -> None:
+    def plain(buffers: Iterable[Buffer], nbytes: int) -> None:
         for buffer in buffers:
-            _write_all(fd, memoryview(buffer).cast("B") if memoryview(buffer).nbytes else memoryview(b""))
+            _write_all(fd, _flat(buffer))
 
-    def gathered(buffers: Sequence[Buffer]) -> None:
-        for start in range(0, len(buffers), _BATCH_BUFFERS):
-            some = buffers[start : start + _BATCH_BUFFERS]
-            if len(some) == 1:
-                plain(some)
-                continue
-            want = sum(memoryview(buffer).nbytes for buffer in some)
-            done = os.writev(fd, some)
-            if done < want:  # a signal came, or the call reached the system's 2 GiB
-                plain(list(_after(some, done)))
+    def gathered(buffers: Sequence[Buffer], nbytes: int) -> None:
+        if len(buffers) > _IOV_MAX:
+            plain(buffers, nbytes)
+            return
+        done = os.writev(fd, buffers)
+        if done < nbytes:  # a signal came, or the call reached the system's 2 GiB
+            plain(_after(buffers, done), nbytes - done)
 
     return gathered if hasattr(os, "writev") else plain
 
 
-def _after(buffers: Iterable[Buffer], done: int) -> Iterator[Buffer]:
+def _after(buffers: Iterable[Buffer], done: int) -> Iterator[memoryview]:
+    """What is left of the buffers after their first `done` bytes."""
     for buffer in buffers:
-        view = memoryview(buffer)
-        if done >= view.nbytes:
-            done -= view.nbytes
-        else:
-            yield view.cast("B")[done:]
-            done = 0
+        view = _flat(buffer)
+        if done < len(view):
+            yield view[done:]
+        done = max(0, done - len(view))
+
+
+def _flat(buffer: Buffer) -> memoryview:
+    view = memoryview(buffer)
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def _write_all(fd: int, view: memoryview) -> None:
@@ -152,15 +154,14 @@ def _write_all(fd: int, view: memoryview) -> None:
 def to_file_object(file: BinaryIO) -> Sink:
     """A sink that writes to a binary file object, which need not be able to seek."""
 
-    def write(buffers: Sequence[Buffer]) -> None:
-        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0], file)
+    def write(buffers: Sequence[Buffer], nbytes: int) -> None:
+        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0] if buffers else b"", file)
 
     return write
 
 
 def _send(write: Callable[[Buffer], int | None], buffer: Buffer, file: BinaryIO) -> None:
-    view = memoryview(buffer)
-    view = view.cast("B") if view.nbytes else view
+    view = _flat(buffer)
     while view.nbytes:
         done = write(view)
         if done is None or done == view.nbytes:  # buffered files take all, or do not say
