@@ -36,6 +36,7 @@ class SaveOptions(TypedDict, total=False):
     shard_size: int | str | None
     for_burn: BurnVersion | None
     dialect: Literal["keep"] | None
+    extra: Mapping[str, Any] | None
     limits: Limits | None
 
 
@@ -107,6 +108,7 @@ def save(
     shard_size: int | str | None = None,
     for_burn: BurnVersion | None = None,
     dialect: Literal["keep"] | None = None,
+    extra: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
 ) -> bytes | None:
     """Save tensors to a file, whole or not at all.
@@ -115,7 +117,8 @@ def save(
     a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or `bytes` to get
     the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be lost if the machine
     stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says which version of Burn
-    is to read booleans and quantised tensors of a `.bpk`.
+    is to read booleans and quantised tensors of a `.bpk`. `extra={"epoch": 3}` puts plain values beside the tensors of a `.pt`,
+    which then lie under "state_dict".
 
     >>> import burnstore as bs, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "model.bpk")
@@ -123,7 +126,7 @@ def save(
     >>> bs.open(path).metadata["version"]
     '1.0'
     """
-    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, limits)
+    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, extra, limits)
     return _save(open(tensors), dest, options)
 
 
@@ -142,6 +145,7 @@ def convert(
     shard_size: int | str | None = None,
     for_burn: BurnVersion | None = None,
     dialect: Literal["keep"] | None = None,
+    extra: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
 ) -> bytes | None:
     """Write the tensors of one file into another, of the same format or not, without holding more than a block of them.
@@ -157,7 +161,7 @@ def convert(
     """
     from burnstore.saving import format_for
 
-    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, limits)
+    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, extra, limits)
     store = open(source, limits=options.limits)
     try:
         target = format_for(_path_of(dest), options)
@@ -190,6 +194,7 @@ def _write_options(
     shard_size: int | str | None,
     for_burn: BurnVersion | None,
     dialect: str | None,
+    extra: Mapping[str, Any] | None,
     limits: Limits | None,
 ) -> Options:
     """The options of a call, on top of those of a Burn-named store."""
@@ -216,6 +221,7 @@ def _write_options(
         fsync=fsync and base.fsync,
         shard_size=shard_size if shard_size is not None else base.shard_size,
         for_burn=for_burn or base.for_burn,
+        extra=base.extra if extra is None else extra,
         limits=limits or base.limits,
     )
 

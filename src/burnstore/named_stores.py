@@ -1,4 +1,4 @@
-"""Burn's stores: `BurnpackStore` and `SafetensorsStore`, with Burn's builder methods and Burn's defaults.
+"""Burn's stores: `BurnpackStore`, `SafetensorsStore` and `PytorchStore`, with Burn's builder methods and Burn's defaults.
 
 They are a second door to the same options, for people who follow Burn's book. Each builder method gives a new store. What
 differs from `burnstore.open` are the defaults: names are sorted, and Burn's three metadata keys are written.
@@ -202,6 +202,31 @@ class SafetensorsStore(_NamedStore):
     """
 
     _format = "safetensors"
+
+
+class PytorchStore(_NamedStore):
+    """PyTorch files of every age. Burn only reads them; this store writes them too, without metadata unless it is given.
+
+    >>> import burnstore as bs
+    >>> store = PytorchStore.from_bytes(None).with_top_level_key("model")
+    >>> bs.save({"fc.weight": [[1.0, 2.0]]}, store, extra={"epoch": 3})
+    >>> store.keys()
+    ['fc.weight']
+    >>> bs.read_config(store, key="epoch")
+    3
+    """
+
+    _format = "pytorch"
+
+    @classmethod
+    def _defaults(cls) -> Options:
+        return Options(format=cls._format)
+
+    def with_top_level_key(self, key: str) -> Self:
+        """Take only the tensors under one key of the file, or under a path of keys such as `model.encoder`; save them there."""
+        from dataclasses import replace
+
+        return type(self)(self._given, replace(self._options, key=key))
 
 
 class SortedNames(KeysView[str]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burnstore.limits import DEFAULT_LIMITS, Limits
 
@@ -23,6 +23,8 @@ class Options:
 
     # reading
     format: str | None = None
+    # The part of a file that is opened, where a file nests: `state_dict`, or a dotted path.
+    key: str | None = None
     io: IO = "auto"
     limits: Limits = DEFAULT_LIMITS
     zero_copy: bool = False
@@ -33,3 +35,4 @@ class Options:
     for_burn: BurnVersion = "0.22"
     shard_size: int | str | None = None
     auto_extension: bool = False
+    extra: Mapping[str, Any] | None = None

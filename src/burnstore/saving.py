@@ -27,13 +27,25 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     if for_burn not in BURN_VERSIONS:
         raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
     extras = contents.extras if rewrite and contents.format == format.name else {}
-    write_options = WriteOptions(for_burn, options.limits, extras)
+    write_options = WriteOptions(for_burn, options.limits, {**extras, **_beside(format, options)})
     metadata = None if options.metadata is None else _checked(options.metadata)
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None
     layout = format.write(tensors, metadata, write_options)
     return _send(layout, dest, options)
+
+
+def _beside(format: Format, options: Options) -> dict[str, Any]:
+    """The values beside the tensors, and the key over them, which only a `.pt` file can have."""
+    if format.name == "pytorch":
+        return {"extra": options.extra, "key": options.key}
+    if options.extra is not None:
+        raise UsageError(
+            f"a {format.name} file cannot hold values beside its tensors (extra=)",
+            do="save a .pt, or put texts into metadata={...}",
+        )
+    return {}
 
 
 def format_for(dest: object, options: Options) -> Format:
@@ -48,7 +60,7 @@ def format_for(dest: object, options: Options) -> Format:
         raise UsageError(
             f"the suffix of {os.path.basename(path)!r} names no format",
             where=path,
-            do=f'use .bpk or .safetensors, or pass format="...": {", ".join(known_names())}',
+            do=f'use .bpk, .safetensors or .pt, or pass format="...": {", ".join(known_names())}',
         )
     raise UsageError("nothing says which format to write", do=f'pass format="...": {", ".join(known_names())}')
 

@@ -45,13 +45,13 @@ class Described(NamedTuple):
     nbytes: int
 
 
-def state_dict_pickle(tensors: Iterable[Described], extra: Mapping[str, Any] | None = None) -> bytes:
-    """The pickle of `tensors`, or, if there are values beside them, of `{"state_dict": tensors, **extra}`."""
+def state_dict_pickle(tensors: Iterable[Described], key: str | None = None, extra: Mapping[str, Any] | None = None) -> bytes:
+    """The pickle of `tensors`, or, with a key, of `{key: tensors, **extra}`."""
     out = _Pickler()
-    if extra is None:
+    if key is None:
         out.tensors(tensors)
     else:
-        out.tensors_beside(tensors, extra)
+        out.tensors_beside(key, tensors, extra or {})
     return out.finish()
 
 
@@ -76,17 +76,17 @@ class _Pickler:
         self._out += (self._once(_ORDERED_DICT), b")R", self._put())
         self._batches(((tensor.name, tensor) for tensor in tensors), self._tensor_item, b"s", b"u")
 
-    def tensors_beside(self, tensors: Iterable[Described], extra: Mapping[str, Any]) -> None:
+    def tensors_beside(self, key: str, tensors: Iterable[Described], extra: Mapping[str, Any]) -> None:
         def item(entry: tuple[str, Any]) -> None:
-            key, value = entry
-            self._text(key)
-            if key == "state_dict":
+            name, value = entry
+            self._text(name)
+            if name == key:
                 self.tensors(value)
             else:
-                self._value(value, f"extra[{key!r}]", 1)
+                self._value(value, f"extra[{name!r}]", 1)
 
         self._out += (b"}", self._put())
-        self._batches([("state_dict", tensors), *extra.items()], item, b"s", b"u")
+        self._batches([(key, tensors), *extra.items()], item, b"s", b"u")
 
     def _tensor_item(self, item: tuple[str, Described]) -> None:
         name, tensor = item
@@ -120,18 +120,16 @@ class _Pickler:
         out += (b"t", put(), b"R", put())
 
     def _template(self, tensor: Described) -> bytes:
-        """An entry of this dtype and shape, once everything that it can refer to has been written: only names and numbers change."""
+        """An entry of this dtype and shape, all of whose words have been written before: only names and numbers change."""
         kind, once = tensor.kind, self._once
         _, size, stride = self._size_and_stride(tensor.shape)
         start = once(_REBUILD[kind.dtype is not None]) + b"((" + once(b"X\x07\0\0\0storage") + once(kind.storage)
         numel = _int(tensor.nbytes // kind.itemsize)
         end = b"" if kind.dtype is None else once(kind.dtype)
-        fixed = (
-            (b"X", b"%b%b", b"r", b"%b", start, b"X", b"%c", b"\0\0\0", b"%b", b"r", b"%b")
-            + (once(b"X\x03\0\0\0cpu"), numel, b"tr", b"%b", b"QK\0", size, b"r", b"%b", stride, b"r", b"%b")
-            + (b"\x89", once(_ORDERED_DICT), b")Rr", b"%b", end, b"tr", b"%b", b"Rr", b"%b")
-        )
-        return b"".join(piece if piece in (b"%b", b"%c", b"%b%b") else piece.replace(b"%", b"%%") for piece in fixed)
+        fixed = (start, once(b"X\x03\0\0\0cpu") + numel, size, stride, b"\x89" + once(_ORDERED_DICT), end)
+        a, b, c, d, e, f = (piece.replace(b"%", b"%%") for piece in fixed)
+        parts = (b"X%b%br%b", a, b"X%c\0\0\0%br%b", b, b"tr%bQK\0", c, b"r%b", d, b"r%b", e, b")Rr%b", f, b"tr%bRr%b")
+        return b"".join(parts)
 
     def _count_on(self, at: int) -> None:
         """Have the next memo numbers ready as bytes."""
@@ -197,7 +195,9 @@ class _Pickler:
             self._batches(value.items(), lambda item: self._dict_item(item, where, depth + 1), b"s", b"u")  # type: ignore[attr-defined]
         else:
             raise UsageError(
-                f"a {kind.__name__} is no plain value", where=where, do="give None, bool, int, float, str, bytes, list, tuple or dict"
+                f"a {kind.__name__} is no plain value",
+                where=where,
+                do="give None, bool, int, float, str, bytes, list, tuple or dict",
             )
 
     def _dict_item(self, item: tuple[object, object], where: str, depth: int) -> None:
@@ -280,7 +280,5 @@ def _plain(value: object) -> object:
     item = getattr(value, "item", None)
     if item is not None and type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return item()
-    for kind in (int, float, str, bytes, list, tuple, dict):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
+    kind: Any = next((kind for kind in (int, float, str, bytes, list, tuple, dict) if isinstance(value, kind)), None)
+    return value if kind is None else kind(value)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _ROOT = b"archive/"
+# Where the tensors lie if something lies beside them: what Lightning and most others call it.
+STATE_DICT = "state_dict"
 _METADATA = b"extra/metadata.json"
 # The dtypes whose storages have a class of their own; torch writes all others as untyped bytes.
 _STORAGES = {
@@ -72,10 +74,8 @@ def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None,
         if key == len(order):
             order.append((name, data))
         described.append(Described(name, kind, shape, key, data.nbytes))
-    extra = options.extras.get("extra")
-    if extra is not None:
-        _check_extra(extra)
-    return _layout(state_dict_pickle(described, extra), order, metadata)
+    over, extra = _beside(options)
+    return _layout(state_dict_pickle(described, over, extra), order, metadata)
 
 
 def _kind(tensor: TensorSnapshot) -> Kind:
@@ -114,11 +114,17 @@ def _memory(data: TensorBytes, dtype: str) -> Hashable:
     return (address, nbytes, dtype) if strides is None else (address, strides, array.shape, dtype)
 
 
-def _check_extra(extra: Any) -> None:
-    if not isinstance(extra, Mapping) or not all(isinstance(key, str) for key in extra):
+def _beside(options: WriteOptions) -> tuple[str | None, Mapping[str, Any]]:
+    """The key that the tensors lie under, if any, and the values beside it."""
+    key, extra = options.extras.get("key"), options.extras.get("extra")
+    if extra is None:
+        return key, {}
+    if not isinstance(extra, Mapping) or not all(isinstance(name, str) for name in extra):
         raise UsageError("extra= is not a mapping of text to values", do='write extra={"epoch": 3}')
-    if "state_dict" in extra:
-        raise UsageError("the tensors themselves lie under 'state_dict'", where="extra['state_dict']", do="use another key")
+    key = key or STATE_DICT
+    if key in extra:
+        raise UsageError(f"the tensors themselves lie under {key!r}", where=f"extra[{key!r}]", do="use another key")
+    return key, extra
 
 
 def _layout(pickled: bytes, order: Sequence[tuple[str, TensorBytes]], metadata: Mapping[str, str] | None) -> Layout:
@@ -133,8 +139,8 @@ def _layout(pickled: bytes, order: Sequence[tuple[str, TensorBytes]], metadata: 
         records.append((_METADATA, text.encode()))
     entries: list[Entry] = []
     at = 0
-    for name, content in records:
-        entries.append(Entry(_ROOT + name, at, HeldBytes(content), name.decode()))
+    for record, content in records:
+        entries.append(Entry(_ROOT + record, at, HeldBytes(content), record.decode()))
         at = entries[-1].end
     header = b"".join(bytes(entry.view() or b"".join(map(bytes, entry.blocks()))) for entry in entries)
     worker = Worker()

@@ -34,7 +34,8 @@ _LOCATOR = Struct("<4sIQI")
 _END = Struct("<4sHHHHIIH")
 # Names are UTF-8 (0x800); CRC and sizes follow the data (8). An entry of no bytes has no descriptor.
 _FLAGS, _FLAGS_EMPTY = 0x808, 0x800
-_MAX = 0xFFFFFFFF
+# From here on a number stands in the zip64 extra field, and _MAX in its place.
+_LIMIT = _MAX = 0xFFFFFFFF
 # Extra fields of torch's own kind, which hold nothing: a letter for each byte of padding.
 _FB = [b"FB" + n.to_bytes(2, "little") + b"Z" * n for n in range(ALIGNMENT)]
 
@@ -54,7 +55,7 @@ class Entry:
         self._worker = worker
         size = self.size
         self._head = _local_header(name, begin, size)
-        after = 0 if not size else 24 if size >= _MAX or begin >= _MAX else 16
+        after = 0 if not size else 24 if size >= _LIMIT or begin >= _LIMIT else 16
         self.nbytes = len(self._head) + size + after
 
     @property
@@ -112,7 +113,7 @@ class Entry:
         size = self.size
         if not size:
             return b""
-        how = _DESCRIPTOR64 if size >= _MAX or self.begin >= _MAX else _DESCRIPTOR
+        how = _DESCRIPTOR64 if size >= _LIMIT or self.begin >= _LIMIT else _DESCRIPTOR
         return how.pack(b"PK\x07\x08", self.crc, size, size)
 
     def directory_size(self) -> int:
@@ -122,9 +123,9 @@ class Entry:
     def directory(self) -> bytes:
         """Its record in the central directory."""
         size, begin, extra = self.size, self.begin, b""
-        if size >= _MAX or begin >= _MAX:
+        if size >= _LIMIT or begin >= _LIMIT:
             extra = _zip64_extra(size, begin)
-            size, begin = min(size, _MAX), min(begin, _MAX)
+            size, begin = (number if number < _LIMIT else _MAX for number in (size, begin))
         flags = _FLAGS if size else _FLAGS_EMPTY
         fixed = _CENTRAL.pack(
             b"PK\x01\x02", 0, 0, flags, 0, 0, self.crc, size, size, len(self.name), len(extra), 0, 0, 0, 0, begin
@@ -134,19 +135,19 @@ class Entry:
 
 def _zip64_extra(size: int, begin: int) -> bytes:
     """The extra field with the numbers that do not fit into 32 bits; empty if all fit."""
-    if size < _MAX and begin < _MAX:
+    if size < _LIMIT and begin < _LIMIT:
         return b""
-    numbers = ([size, size] if size >= _MAX else []) + ([begin] if begin >= _MAX else [])
+    numbers = ([size, size] if size >= _LIMIT else []) + ([begin] if begin >= _LIMIT else [])
     return Struct(f"<HH{len(numbers)}Q").pack(1, 8 * len(numbers), *numbers)
 
 
 def _local_header(name: bytes, begin: int, size: int) -> bytes:
     """The header before an entry's data; its extra field is as long as the alignment needs."""
-    zip64 = b"" if begin < _MAX > size else _zip64_extra(size, begin)
+    zip64 = b"" if begin < _LIMIT > size else _zip64_extra(size, begin)
     length = len(name)
     extra = len(zip64) + 4
     padding = -(begin + 30 + length + extra) % ALIGNMENT
-    announced = _MAX if size >= _MAX else 0
+    announced = _MAX if size >= _LIMIT else 0
     flags = _FLAGS if size else _FLAGS_EMPTY
     fixed = _LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, announced, announced, length, extra + padding)
     return fixed + name + zip64 + _FB[padding]
