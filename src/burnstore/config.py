@@ -135,8 +135,9 @@ def read_config(source: Source, type: Any = None, key: str | None = None, *, lim
 
     if key is not None and not isinstance(key, str):
         raise UsageError(f"key={key!r} is not text", do='write key="hyper_parameters", or key="a.b" for a key inside')
-    if isinstance(source, Store):
-        return _typed(_values_of(source.contents, source.format, source.name, key, limits), type, key, source.name)
+    if isinstance(source, Store):  # the whole file, also where the store takes only what is under one key of it
+        contents = source.contents
+        return _typed(_values_of(contents.source or contents, contents.format, source.name, key, limits), type, key, source.name)
     from burnstore.formats.detect import detect
     from burnstore.opening import open_source
 

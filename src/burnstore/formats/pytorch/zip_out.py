@@ -113,13 +113,13 @@ class Entry:
 
     def directory_size(self) -> int:
         """How long its record in the central directory is."""
-        return _CENTRAL.size + len(self.name) + len(_zip64_extra(self.size, self.begin))
+        return _CENTRAL.size + len(self.name) + len(_zip64_extra(self.size, self.begin, self.size))
 
     def directory(self) -> bytes:
         """Its record in the central directory."""
         size, begin, extra = self.size, self.begin, b""
         if size >= _LIMIT or begin >= _LIMIT:
-            extra = _zip64_extra(size, begin)
+            extra = _zip64_extra(size, begin, size)
             size, begin = (number if number < _LIMIT else _MAX for number in (size, begin))
         flags = _FLAGS if size else _FLAGS_EMPTY
         fixed = _CENTRAL.pack(
@@ -128,23 +128,22 @@ class Entry:
         return fixed + self.name + extra
 
 
-def _zip64_extra(size: int, begin: int) -> bytes:
+def _zip64_extra(size: int, begin: int, packed: int) -> bytes:
     """The extra field with the numbers that do not fit into 32 bits; empty if all fit."""
     if size < _LIMIT and begin < _LIMIT:
         return b""
-    numbers = ([size, size] if size >= _LIMIT else []) + ([begin] if begin >= _LIMIT else [])
+    numbers = ([size, packed] if size >= _LIMIT else []) + ([begin] if begin >= _LIMIT else [])
     return Struct(f"<HH{len(numbers)}Q").pack(1, 8 * len(numbers), *numbers)
 
 
 def _local_header(name: bytes, begin: int, size: int) -> bytes:
     """The header before an entry's data; its extra field is as long as the alignment needs."""
-    zip64 = b"" if begin < _LIMIT > size else _zip64_extra(size, begin)
+    zip64 = b"" if begin < _LIMIT > size else _zip64_extra(size, begin, 0)
     length = len(name)
     extra = len(zip64) + 4
     padding = -(begin + 30 + length + extra) % ALIGNMENT
-    announced = _MAX if size >= _LIMIT else 0
     flags = _FLAGS if size else _FLAGS_EMPTY
-    fixed = _LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, announced, announced, length, extra + padding)
+    fixed = _LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, length, extra + padding)
     return fixed + name + zip64 + _FB[padding]
 
 
