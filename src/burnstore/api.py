@@ -40,13 +40,15 @@ class SaveOptions(TypedDict, total=False):
     limits: Limits | None
 
 
-def open(source: Source, *, format: str | None = None, io: IO = "auto", limits: Limits = DEFAULT_LIMITS) -> Store:
+def open(
+    source: Source, *, format: str | None = None, key: str | None = None, io: IO = "auto", limits: Limits = DEFAULT_LIMITS
+) -> Store:
     """Open a weight file and list its tensors; none of them is read.
 
     `source` is a path (of a file, of a shards' index, or of the folder that holds one), bytes or any buffer, a binary file
-    object, or tensors in hand. The content says which format it is; `format=` forces one. `io` says how a local file is
-    read: "mmap" gives views without a copy, "pread" reads each tensor when it is asked for, "auto" takes mmap except on
-    network file systems.
+    object, or tensors in hand. The content says which format it is; `format=` forces one. `key` opens a part of a PyTorch
+    file, such as the `state_dict` of a checkpoint; dots lead further down. `io` says how a local file is read: "mmap" gives
+    views without a copy, "pread" reads each tensor when it is asked for, "auto" takes mmap except on network file systems.
 
     >>> import burnstore as bs
     >>> data = bs.save({"fc.bias": [0.5, 1.5]}, bytes, format="safetensors")
@@ -54,13 +56,15 @@ def open(source: Source, *, format: str | None = None, io: IO = "auto", limits: 
     >>> store["fc.bias"]
     TensorSnapshot('fc.bias', F64, [2])
     """
-    if isinstance(source, Store) and format is None:
+    if isinstance(source, Store) and format is None and key is None:
         return source
     from burnstore.errors import UsageError
 
     if io not in ("auto", "mmap", "pread"):
         raise UsageError(f"io={io!r} is not known", do='use "auto", "mmap" or "pread"')
-    store = Store(source, Options(format=format, io=io, limits=limits))
+    if isinstance(source, Store):
+        raise UsageError("this is open already", where=source.name, do="give format= and key= where it is opened")
+    store = Store(source, Options(format=format, key=key, io=io, limits=limits))
     store.open()
     return store
 
@@ -69,6 +73,7 @@ def read(
     source: Source,
     *,
     format: str | None = None,
+    key: str | None = None,
     copy: bool = True,
     threads: int | None = None,
     io: IO = "auto",
@@ -85,7 +90,7 @@ def read(
     """
     from burnstore.devices.memory import read_owned, read_views
 
-    store = open(source, format=format, io=io, limits=limits)
+    store = open(source, format=format, key=key, io=io, limits=limits)
     try:
         return read_owned(store.contents, threads) if copy else read_views(store.contents)
     finally:

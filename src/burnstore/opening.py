@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from burnstore.errors import FormatError, SourceError, SourceIsDirectoryError, UsageError
-from burnstore.formats.base import Contents
+from burnstore.formats.base import Contents, KeyedFormat
 from burnstore.formats.detect import detect
 from burnstore.formats.sharded import SUFFIX, is_index, read_index
 from burnstore.formats.table import by_name
@@ -63,7 +63,11 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
     try:
-        return format.read(source, options.limits)
+        if options.key is None:
+            return format.read(source, options.limits)
+        if not isinstance(format, KeyedFormat):
+            raise UsageError(f"a {format.name} file has no keys", where=source.name, do="leave key= out")
+        return format.read_key(source, options.limits, options.key)
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
         from burnstore.errors import BurnstoreError
 
@@ -88,7 +92,7 @@ def _index_of(folder: str) -> str:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise SourceError(str(error), where=folder) from None
-    for suffixes in ((SUFFIX,), (".safetensors", ".bpk")):
+    for suffixes in ((".safetensors" + SUFFIX,), (SUFFIX,), (".safetensors", ".bpk"), (".pt", ".pth", ".bin", ".ckpt")):
         found = [name for name in names if name.endswith(suffixes)]
         if len(found) == 1:
             return os.path.join(folder, found[0])

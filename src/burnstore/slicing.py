@@ -34,6 +34,13 @@ def take(snapshot: TensorSnapshot, key: object) -> Any:
                 where=f"tensor {snapshot.name!r}",
                 do="use integers, slices, ... and None here, or index snapshot.numpy()",
             )
+    part = getattr(snapshot.data, "part", None)
+    if part is not None:
+        try:
+            found = part(keys)
+        except IndexError as error:
+            raise UsageError(str(error), where=f"tensor {snapshot.name!r} {list(snapshot.shape)}") from None
+        return _index(snapshot, snapshot.numpy(), keys) if found is None else found
     if not snapshot.dtype.is_plain or snapshot.data.view() is not None or not snapshot.nbytes:
         return _index(snapshot, snapshot.numpy(), keys)
     ranges = _ranges(snapshot, keys)
