@@ -281,3 +281,24 @@ def test_one_of_several_configs_is_told_by_its_name_or_by_its_fields() -> None:
     assert Deep.load_binary(b'{"layer": {"channels": [1, 2]}}').layer == Conv(channels=(1, 2))
     with pytest.raises(bs.errors.ConfigError, match=r"expected Linear \| Conv \| None, and 0 of them fit"):
         Deep.load_binary(b'{"layer": {"channels": [1, 2], "d_in": 1}}')
+
+
+def test_classes_inside_a_function_can_be_written() -> None:
+    class Inner(bs.Config):
+        x: int = 1
+
+    class Outer(bs.Config):
+        inner: Inner = Inner()
+
+    assert str(Outer()) == '{\n  "inner": {\n    "x": 1\n  }\n}'
+    with pytest.raises(bs.errors.UsageError, match="'Inner' is not defined; define the classes that it names at the top"):
+        Outer.load_binary(b"{}")
+
+
+def test_a_config_as_a_default_is_not_shared() -> None:
+    class Outer(bs.Config):
+        inner: Linear = Linear(d_in=1, d_out=2)
+
+    one, two = Outer(), Outer()
+    one.inner.d_in = 5
+    assert two.inner.d_in == 1

@@ -48,7 +48,11 @@ def record_of(type: Any) -> Record | None:
 @cache
 def tagged_fields(type: Any) -> frozenset[str]:
     """The fields of a dataclass that hold one of several classes with fields: only a name can tell which."""
-    return frozenset(name for name, hint in _hints(type).items() if len(alternatives(hint)) > 1)
+    try:
+        hints = _hints(type)
+    except UsageError:  # classes inside a function: they can be written, and reading them says what is wrong
+        return frozenset()
+    return frozenset(name for name, hint in hints.items() if len(alternatives(hint)) > 1)
 
 
 def alternatives(type: Any) -> dict[str, Any]:
