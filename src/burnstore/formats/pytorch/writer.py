@@ -147,6 +147,7 @@ def _layout(pickled: bytes, order: Sequence[tuple[str, TensorBytes]], metadata: 
     parts = []
     for key, (name, data) in enumerate(order):
         entry = Entry(b"%bdata/%d" % (_ROOT, key), at, data, f"tensor {name!r}", worker)
+        worker.expect(at, data)
         entries.append(entry)
         parts.append(Part(name, at, entry))
         at = entry.end
