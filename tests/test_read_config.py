@@ -163,6 +163,14 @@ def test_a_store_with_a_top_level_key_writes_under_it_and_reads_under_it(tmp_pat
     assert store.options == bs.PytorchStore.from_file(tmp_path / "x.pt").with_top_level_key("model").options
 
 
+def test_extra_values_can_be_said_to_the_store_too(tmp_path: Path) -> None:
+    store = bs.PytorchStore.from_file(tmp_path / "x.pt").extra({"epoch": 3})
+    bs.save({"a": [1.0]}, store)
+    assert list(torch.load(tmp_path / "x.pt", weights_only=True)) == ["state_dict", "epoch"]
+    bs.save({"a": [1.0]}, store.overwrite(), extra={"step": 4})
+    assert list(torch.load(tmp_path / "x.pt", weights_only=True)) == ["state_dict", "step"]
+
+
 @pytest.mark.parametrize("format", ["safetensors", "burnpack"])
 def test_files_without_values_say_so(format: str) -> None:
     data = bs.save({"w": [1.0]}, bytes, format=format, metadata={"a": "b"})

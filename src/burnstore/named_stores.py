@@ -7,7 +7,7 @@ differs from `burnstore.open` are the defaults: names are sorted, and Burn's thr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, KeysView
+from collections.abc import Iterator, KeysView, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from burnstore.errors import SourceError, UsageError
@@ -227,6 +227,14 @@ class PytorchStore(_NamedStore):
         from dataclasses import replace
 
         return type(self)(self._given, replace(self._options, key=key))
+
+    def extra(self, values: Mapping[str, Any]) -> Self:
+        """Save plain values beside the tensors, which then lie under the top-level key, or under "state_dict".
+
+        >>> PytorchStore.from_file("model.pt").extra({"epoch": 3}).options.extra
+        {'epoch': 3}
+        """
+        return self._with(extra=dict(values))
 
 
 class SortedNames(KeysView[str]):
