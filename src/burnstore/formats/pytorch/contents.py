@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from burnstore.data import PartsOnly, PendingBytes
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _UNKNOWN = DType.of("Unknown")
 _F4 = DType.of("F4")
+# Tied weights have two or three names; a file can give a tensor a hundred thousand.
+_MOST_SHARES = 64
 
 
 class PytorchContents:
@@ -43,7 +46,7 @@ class PytorchContents:
         self.extras: Mapping[str, Any] = {}
         self._leaves = leaves
         self._limits = limits
-        self._shares: dict[str, tuple[str, ...]] | None = None
+        self._groups: dict[str, list[str]] | None = None
 
     def names(self) -> Collection[str]:
         return self._leaves.keys()
@@ -56,10 +59,15 @@ class PytorchContents:
 
     def snapshot(self, name: str) -> TensorSnapshot:
         leaf = self._leaves[name]
-        if self._shares is None:
-            self._shares = _shares(self._leaves)
         dtype, shape = _kind(leaf)
-        return TensorSnapshot(name, dtype, shape, _Pending(self, name, leaf), (), None, self._shares.get(name, ()))
+        return TensorSnapshot(name, dtype, shape, _Pending(self, name, leaf), (), None, self._others(name))
+
+    def _others(self, name: str) -> tuple[str, ...]:
+        """The other names of a tensor; of very many, the first."""
+        if self._groups is None:
+            self._groups = _tied(self._leaves)
+        group = self._groups.get(name)
+        return tuple(islice((other for other in group if other != name), _MOST_SHARES)) if group else ()
 
     def rows(self) -> Iterator[Row]:
         record_of = self.opened.container.record
@@ -109,7 +117,10 @@ class PytorchContents:
         if type(leaf) is PickledArray:
             from burnstore.arrays import HeldArray
 
-            return HeldArray(leaf.array(), leaf.dtype)
+            try:
+                return HeldArray(leaf.array(), leaf.dtype)
+            except FormatError as error:
+                return PartsOnly(FormatError(error.what, where=where, do=error.do))
         if type(leaf) is Composite:
             return self._composite(leaf, where)
         tensor = _as_tensor(leaf)
@@ -208,8 +219,8 @@ def _values_shape(shape: Shape) -> Shape:
     return (*shape[:-1], shape[-1] * 2) if shape else shape
 
 
-def _shares(leaves: Mapping[str, Leaf]) -> dict[str, tuple[str, ...]]:
-    """For each tensor that has several names, the others: those of one storage with one geometry."""
+def _tied(leaves: Mapping[str, Leaf]) -> dict[str, list[str]]:
+    """For each tensor that has several names, all of them: those of one storage with one geometry."""
     tensors = {name: leaf for name, leaf in leaves.items() if type(leaf) is Tensor}
     if len({tensor.key for tensor in tensors.values()}) == len(tensors):
         return {}
@@ -218,9 +229,4 @@ def _shares(leaves: Mapping[str, Leaf]) -> dict[str, tuple[str, ...]]:
         g = tensor.geometry
         if not g.fault:
             groups.setdefault((tensor.key, g.dtype, g.offset, g.shape, g.strides, g.conj, g.neg, g.view), []).append(name)
-    return {
-        name: tuple(other for other in names if other != name) if len(names) <= 64 else tuple(names[:64])
-        for names in groups.values()
-        if len(names) > 1
-        for name in names
-    }
+    return {name: names for names in groups.values() if len(names) > 1 for name in names}

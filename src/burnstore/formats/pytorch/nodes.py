@@ -33,6 +33,11 @@ class Global:
     def text(self) -> str:
         return f"{self.module}.{self.name}"
 
+    @property
+    def shown(self) -> str:
+        """The name for a message: short, and on one line."""
+        return repr(self.text[:100])[1:-1]
+
 
 class Items(dict[Any, Any]):
     """A dict of another class than dict."""

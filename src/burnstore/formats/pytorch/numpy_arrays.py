@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burnstore.dtypes import DType, Shape
+from burnstore.errors import FormatError
 from burnstore.formats.pytorch.nodes import MAX_RANK, Global, Made
 
 if TYPE_CHECKING:
@@ -21,33 +22,53 @@ _DTYPES = {
 class PickledArray:
     """An array of numbers: its dtype, shape, order and bytes, as the pickle has them."""
 
-    __slots__ = ("big_endian", "data", "dtype", "fortran", "shape")
+    __slots__ = ("big_endian", "dtype", "fortran", "raw", "shape")
 
-    def __init__(self, dtype: DType, big_endian: bool, shape: Shape, fortran: bool, data: bytes | bytearray) -> None:
-        self.dtype, self.big_endian, self.shape, self.fortran, self.data = dtype, big_endian, shape, fortran, data
+    def __init__(self, dtype: DType, big_endian: bool, shape: Shape, fortran: bool, raw: object) -> None:
+        """`raw` is the node of the bytes: many arrays may share one text, which is not turned into bytes for each."""
+        self.dtype, self.big_endian, self.shape, self.fortran, self.raw = dtype, big_endian, shape, fortran, raw
 
     def array(self) -> np.ndarray[Any, Any]:
         """The array, read-only."""
         import numpy as np
 
         kind = self.dtype.numpy_dtype.newbyteorder(">" if self.big_endian else "<")
-        return np.ndarray(self.shape, kind, bytes(self.data), order="F" if self.fortran else "C")
+        return np.ndarray(self.shape, kind, encoded_bytes(self.raw), order="F" if self.fortran else "C")
 
 
-def encoded_bytes(value: object) -> bytes | bytearray | None:
-    """Bytes, or the text that protocol 2 writes in their place."""
-    if isinstance(value, (bytes, bytearray)):
-        return value
-    if is_call(value, ("_codecs",), "encode"):
-        assert isinstance(value, Made)
-        if 1 <= len(value.args) <= 2 and type(value.args[0]) is str and value.args[1:] in (("latin1",), ("latin-1",), ()):
-            try:
-                return value.args[0].encode("latin1")
-            except UnicodeEncodeError:
-                return None
-    if is_call(value, ("builtins", "__builtin__"), "bytes") and not value.args:  # type: ignore[attr-defined]
-        return b""
+def encoded_text(value: object) -> str | None:
+    """The text, a letter a byte, that protocol 2 writes where bytes are meant."""
+    if type(value) is not Made:
+        return None
+    if is_call(value, ("builtins", "__builtin__"), "bytes") and not value.args:
+        return ""
+    if is_call(value, ("_codecs",), "encode") and 1 <= len(value.args) <= 2 and type(value.args[0]) is str:
+        named = value.args[1] if len(value.args) == 2 else "latin1"
+        return value.args[0] if named in ("latin1", "latin-1") and type(named) is str else None
     return None
+
+
+def _length(value: object) -> int | None:
+    """How many bytes `encoded_bytes` gives, without making them."""
+    if isinstance(value, (bytes, bytearray)):
+        return len(value)
+    text = encoded_text(value)
+    return None if text is None else len(text)
+
+
+def encoded_bytes(value: object) -> bytes:
+    """Bytes, from what pickles have for them."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    return latin1(encoded_text(value) or "")
+
+
+def latin1(text: str) -> bytes:
+    """The bytes that a text spells, a letter each."""
+    try:
+        return text.encode("latin1")
+    except UnicodeEncodeError:
+        raise FormatError("bytes are spelled by a text with letters that are none", do="the file is damaged") from None
 
 
 def is_call(value: object, modules: Any, name: str) -> bool:
@@ -87,17 +108,16 @@ def array_of(value: Made) -> PickledArray | None:
         return None
     if not all(type(dim) is int and 0 <= dim < 2**63 for dim in shape):
         return None
-    data = encoded_bytes(raw)
-    if data is None or known[0].nbytes(shape) != len(data):
+    if known[0].nbytes(shape) != _length(raw):
         return None
-    return PickledArray(known[0], known[1], shape, bool(fortran), data)
+    return PickledArray(known[0], known[1], shape, fortran is True, raw)
 
 
 def scalar_of(value: Made) -> object:
     """The Python number of a pickled NumPy scalar; None for another value."""
     if not is_call(value, _MULTIARRAY, "scalar") or len(value.args) != 2:
         return None
-    known, data = dtype_of(value.args[0]), encoded_bytes(value.args[1])
-    if known is None or data is None or known[0].nbytes(()) != len(data):
+    known = dtype_of(value.args[0])
+    if known is None or known[0].nbytes(()) != _length(value.args[1]):
         return None
-    return PickledArray(known[0], known[1], (), False, data).array()[()].item()
+    return PickledArray(known[0], known[1], (), False, value.args[1]).array()[()].item()

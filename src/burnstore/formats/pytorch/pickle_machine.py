@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from burnstore.errors import FormatError, TruncatedError
-from burnstore.formats.pytorch.nodes import Global
+from burnstore.formats.pytorch.nodes import Global, shown
 
 # Takes the persistent id and its offset, and gives the node that stands for it.
 Persistent = Callable[[object, int], object]
@@ -147,7 +147,7 @@ class Machine:
             if found is not None:
                 self.memo[index] = found[0]
                 return found[0]
-        raise PickleFaultError(f"it refers to value {index}, which was never remembered")
+        raise PickleFaultError(f"it refers to value {shown(index)}, which was never remembered")
 
     def spend(self, amount: int) -> None:
         """Count what is copied out of values that many places may share: no more than the file has bytes."""

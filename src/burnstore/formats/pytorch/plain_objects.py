@@ -35,10 +35,13 @@ def plain_object(made: Made, args: Args) -> object:
 _PROGRAMS = frozenset({"builtins", "__builtin__", "os", "posix", "nt", "subprocess", "sys"})
 
 
+_LONGEST_PATH = 4096
+
+
 def _path(separator: str) -> Callable[[Args], object]:
     def convert(args: Args) -> object:
         texts = [part for part in args if isinstance(part, str)]
-        if len(texts) != len(args):
+        if len(texts) != len(args) or sum(map(len, texts)) > _LONGEST_PATH:
             return NotImplemented
         if not texts:
             return "."

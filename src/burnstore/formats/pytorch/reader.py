@@ -59,9 +59,9 @@ def _contents(opened: Opened, root: object, limits: Limits) -> PytorchContents:
     cap = max(limits.pytorch_names_bytes, 16 * len(opened.machine.data))
     leaves = Names(root, where, cap).table()
     if not leaves and isinstance(opened.container, PlainPickle) and type(root) is Made:
-        called = root.func.text if type(root.func) is Global else "something"
+        called = root.func.shown if type(root.func) is Global else "something"
         raise FormatError(
-            f"it is a pickle of an object of {called[:100]}, without tensors",
+            f"it is a pickle of an object of {called}, without tensors",
             where=where,
             do="it is not a PyTorch file; do not load it with pickle unless you trust it",
         )

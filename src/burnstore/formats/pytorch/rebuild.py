@@ -27,7 +27,7 @@ def call(func: object, args: Args, offset: int, spend: Callable[[int], None]) ->
         made = known(args, func)
         return Made(func, args, offset) if made is None else made
     if func.module in _TORCH_REBUILDS and func.name.startswith("_rebuild"):
-        return Composite(f"its rebuild function {func.name} is not known")
+        return Composite(f"its rebuild function {func.shown} is not known")
     return Made(func, args, offset)
 
 
@@ -113,7 +113,7 @@ def _rebuild_tensor_v3(args: Args, func: Global) -> Any:
     storage, offset, size, strides, _, _, kind, *metadata = args
     dtype = torch_dtype(kind)
     if dtype is None:
-        named = kind.text if type(kind) is Global else shown(kind)
+        named = kind.shown if type(kind) is Global else shown(kind)
         return Composite(f"its dtype {named} is not known", None, size, {"storage": storage})
     return _strided(storage, offset, size, strides, dtype, *metadata)
 
@@ -142,15 +142,15 @@ def _from_type(args: Args, func: Global) -> Any:
         or type(given) is not tuple
         or not (inner.module in _TORCH_REBUILDS or inner.module.startswith("torch.nested."))
     ):
-        return Composite(f"it would be made by {inner.text if type(inner) is Global else shown(inner)}, which is not called")
+        return Composite(f"it would be made by {inner.shown if type(inner) is Global else shown(inner)}, which is not called")
     if inner.name.startswith("_rebuild_from_type"):
         return Composite("it is a subclass of a subclass, whose values only its own code knows")
     made = call(inner, given, func.offset, _nothing)
     if not _is_tensor(made):
-        return Composite(f"it would be made by {inner.text}, which is not called", parts=_tensors_in(given))
+        return Composite(f"it would be made by {inner.shown}, which is not called", parts=_tensors_in(given))
     if type(kind) is Global and kind.text in _PLAIN_CLASSES:
         return made
-    named = kind.text if type(kind) is Global else shown(kind)
+    named = kind.shown if type(kind) is Global else shown(kind)
     if type(made) is Composite:
         return made
     geometry = made.geometry
@@ -227,7 +227,7 @@ def _meta(args: Args, func: Global) -> Any:
 def _wrapper(args: Args, func: Global) -> Any:
     if len(args) < 4:
         return _wrong(args, func)
-    named = args[0].text if type(args[0]) is Global else "wrapper subclass"
+    named = args[0].shown if type(args[0]) is Global else "wrapper subclass"
     return Composite(f"it is a {named}, whose values only its own code knows", torch_dtype(args[1]), _size(args[2]))
 
 

@@ -63,6 +63,8 @@ class Inflated:
             if low < high:
                 yield memoryview(block)[low:high]
             at += len(block)
+            if at >= self.end < self.whole:
+                return  # the rest is unpacked only where it is wanted: to read the end is to check the whole
 
 
 def inflate(packed: TensorBytes, whole: int, name: str) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from burnstore.errors import FormatError, LimitError
 from burnstore.formats.pytorch.contents import PytorchContents
 from burnstore.formats.pytorch.keys import value_at
 from burnstore.formats.pytorch.nodes import Bag, Composite, Global, Items, Made, OddKey, Storage, Tensor
-from burnstore.formats.pytorch.numpy_arrays import array_of, encoded_bytes, scalar_of
+from burnstore.formats.pytorch.numpy_arrays import array_of, encoded_text, latin1, scalar_of
 from burnstore.formats.pytorch.plain_objects import plain_object
 from burnstore.formats.pytorch.rebuild import old_tensor
 from burnstore.limits import DEFAULT_LIMITS, Limits
@@ -26,6 +26,8 @@ from burnstore.sources.base import Source
 
 _MAX_DEPTH = 500
 _TEXT_UNIT = 64
+# Calls with more are of nothing that has a plain form.
+_MOST_ARGUMENTS = 64
 
 
 class Opaque:
@@ -64,9 +66,12 @@ class Plain:
 
     def __init__(self, where: str, limits: Limits) -> None:
         self._where, self._cap = where, limits.config_values
-        # id of a node → its value, how large it is when walked, how deep
-        self._done: dict[int, tuple[object, int, int]] = {}
+        # id of a node → its value, and how large it is when walked
+        self._done: dict[int, tuple[object, int]] = {}
         self._open: set[int] = set()
+        self._spent = 0
+        # Bytes that are spelled as text, by the id of the text: many may share one.
+        self._spelled: dict[int, bytes] = {}
         # What was made on the way is kept, so that no id is given twice.
         self._kept: list[object] = []
 
@@ -83,32 +88,46 @@ class Plain:
             if id(node) in self._open:
                 raise FormatError("a value in it holds itself", where=self._where, do="it has no plain form")
             parts = _parts(node)
+            if type(node) is Made and parts is not None:  # objects may share what they are made of
+                self._spend(sum(len(part) for part in parts if isinstance(part, (dict, list, tuple))) + 1)
             if parts is None:
-                self._done[id(node)] = _leaf(node)
+                text = encoded_text(node)
+                self._done[id(node)] = _leaf(node) if text is None else self._bytes(text)
                 self._kept.append(node)
                 continue
             self._open.add(id(node))
+            if len(self._open) > _MAX_DEPTH:
+                raise LimitError(
+                    f"its values are nested more than {_MAX_DEPTH} deep", where=self._where, do="pass a key further down"
+                )
             self._kept.append(parts)
             stack.append((node, parts))
             stack.extend((part, None) for part in reversed(parts) if id(part) not in self._done)
         return self._done[id(root)][0]
 
+    def _spend(self, amount: int) -> None:
+        self._spent += amount
+        if self._spent > self._cap:
+            raise self._too_many()
+
+    def _too_many(self) -> LimitError:
+        return LimitError(
+            f"its values would be more than {self._cap} when each is shown as often as it is used",
+            where=self._where,
+            do="pass limits=Limits(config_values=...) if it is meant, or a key",
+        )
+
+    def _bytes(self, text: str) -> tuple[object, int]:
+        found = self._spelled.get(id(text))
+        if found is None:
+            found = self._spelled[id(text)] = latin1(text)
+        return found, 1 + len(found) // _TEXT_UNIT
+
     def _finish(self, node: object, parts: list[object]) -> None:
         found = [self._done[id(part)] for part in parts]
         size = 1 + sum(part[1] for part in found)
-        depth = 1 + max((part[2] for part in found), default=0)
-        if size > self._cap:
-            raise LimitError(
-                f"its values would be more than {self._cap} when each is shown as often as it is used",
-                where=self._where,
-                do="pass limits=Limits(config_values=...) if it is meant, or a key",
-            )
-        if depth > _MAX_DEPTH:
-            raise LimitError(
-                f"its values are nested more than {_MAX_DEPTH} deep", where=self._where, do="pass a key further down"
-            )
         self._open.discard(id(node))
-        self._done[id(node)] = _assembled(node, [part[0] for part in found]), size, depth
+        self._done[id(node)] = _assembled(node, [part[0] for part in found]), size
 
 
 # A container's parts, in the order in which `_assembled` wants them; None for a leaf.
@@ -121,7 +140,7 @@ def _parts(node: Any) -> list[object] | None:
         return list(node)
     if kind is Bag:
         return list(node.items)
-    if kind is Made and not _is_leaf(node):
+    if kind is Made and len(node.args) <= _MOST_ARGUMENTS and not _is_leaf(node):
         attributes = _plain_attributes(node)
         return [attributes] if attributes is not None else [*node.args]
     return None
@@ -143,34 +162,33 @@ def _is_reconstructed(made: Made) -> bool:
 
 def _is_leaf(made: Made) -> bool:
     return (
-        encoded_bytes(made) is not None
+        encoded_text(made) is not None
         or scalar_of(made) is not None
         or array_of(made) is not None
         or old_tensor(made) is not None
     )
 
 
-def _leaf(node: Any) -> tuple[object, int, int]:
+def _leaf(node: Any) -> tuple[object, int]:
     kind = type(node)
     if kind in (str, bytes, bytearray):
-        return node, 1 + len(node) // _TEXT_UNIT, 0
+        return node, 1 + len(node) // _TEXT_UNIT
     if kind is int:
-        return node, 1 + node.bit_length() // 512, 0
+        return node, 1 + node.bit_length() // 512
     if kind is Global:
-        return node.text, 1, 0
+        return _name_text(node), 1
     if kind is Tensor or kind is Composite:
-        return Opaque("torch.Tensor"), 1, 0
+        return Opaque("torch.Tensor"), 1
     if kind is Storage:
-        return Opaque("torch.storage.UntypedStorage"), 1, 0
+        return Opaque("torch.storage.UntypedStorage"), 1
     if kind is Made:
-        raw = encoded_bytes(node)
-        if raw is not None:
-            return raw, 1 + len(raw) // _TEXT_UNIT, 0
         scalar = scalar_of(node)
         if scalar is not None:
-            return scalar, 1, 0
-        return Opaque("numpy.ndarray" if array_of(node) is not None else "torch.Tensor"), 1, 0
-    return node, 1, 0
+            return scalar, 1
+        if len(node.args) > _MOST_ARGUMENTS:
+            return Opaque(_class_name(node)), 1
+        return Opaque("numpy.ndarray" if array_of(node) is not None else "torch.Tensor"), 1
+    return node, 1
 
 
 def _assembled(node: Any, parts: list[Any]) -> object:
@@ -184,7 +202,7 @@ def _assembled(node: Any, parts: list[Any]) -> object:
     if kind is Bag:
         return _set(parts)
     if _plain_attributes(node) is not None:
-        return parts[0]
+        return _uuid_text(parts[0]) if type(node.func) is Global and node.func.text == "uuid.UUID" else parts[0]
     made = plain_object(node, parts)
     return Opaque(_class_name(node)) if made is NotImplemented else made
 
@@ -200,6 +218,23 @@ def _dict(node: dict[Any, Any], parts: list[Any]) -> dict[Any, object]:
         if not isinstance(value, Opaque):
             made[key] = value
     return made
+
+
+def _name_text(name: Global) -> str:
+    """A name as Python 3 writes it."""
+    if name.module == "torch._utils" and name.name.startswith("torch."):
+        return name.name
+    if name.module == "__builtin__":
+        return f"builtins.{'int' if name.name == 'long' else 'str' if name.name == 'unicode' else name.name}"
+    return name.text
+
+
+def _uuid_text(attributes: Any) -> object:
+    number = attributes.get("int") if isinstance(attributes, dict) else None
+    if type(number) is not int or not 0 <= number < 2**128:
+        return attributes
+    digits = f"{number:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _set(items: list[Any]) -> object:

@@ -27,7 +27,7 @@ def verify(source: Source, contents: Contents) -> Iterator[str]:
         yield f"{source.size - container.end} bytes follow the last storage"
     unknown = [entry.name for entry in contents.described() if not entry.known]
     if unknown:
-        shown = ", ".join(text[:60] for text in unknown[:5])
+        shown = ", ".join(repr(text[:60])[1:-1] for text in unknown[:5])
         yield f"its pickle names {len(unknown)} things that are not torch's: {shown}{', …' if len(unknown) > 5 else ''}"
 
 
