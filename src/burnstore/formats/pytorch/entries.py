@@ -211,6 +211,8 @@ class Entries:
             return None
         numel = _numbers(rest.removesuffix(b"N"))[0]
         storage = storage_of_fields(kind, "", location, numel)
+        if storage.fault:
+            return None
         from burnstore.formats.pytorch.rebuild import geometry_of
 
         geometry = geometry_of(storage, _numbers(offset)[0], shape, steps)

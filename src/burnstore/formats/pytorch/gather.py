@@ -66,8 +66,8 @@ class Gathered:
         import numpy as np
 
         chosen = self._raw()[keys]
-        ordered = memoryview(self._in_order(np.asarray(chosen)))
-        return np.frombuffer(ordered, self._geometry.dtype.numpy_dtype).reshape(np.shape(chosen)).copy()
+        ordered = self._in_order(np.asarray(chosen))
+        return ordered.view(self._geometry.dtype.numpy_dtype).reshape(np.shape(chosen)).copy()
 
     def _row_bytes(self) -> int:
         shape = self._geometry.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from burnstore.errors import TensorNotFoundError
@@ -98,7 +99,7 @@ def _holds_tensors(value: Any) -> bool:
             if type(node) is Made:
                 below += [part for state in node.states or () for part in (state if type(state) is tuple else (state,))][:8]
             elif isinstance(node, dict):
-                below += list(node.values())[:64]
+                below += islice(node.values(), 64)
             elif isinstance(node, (list, tuple)):
                 below += node[:8]
             elif type(node) is Bag:
