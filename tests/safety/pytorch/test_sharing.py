@@ -40,7 +40,8 @@ _FILES: dict[str, Callable[[], bytes]] = {
     ),
     "arrays over one text": lambda: (
         _name(b"numpy.core.numeric", b"_frombuffer") + b"q\0" + _name(b"_codecs", b"encode") + _text(b"a" * 100_000)
-        + b"\x85R" + b"q\1" + _name(b"numpy", b"dtype") + _text(b"u1") + b"\x85Rq\2" + b"J\xa0\x86\1\0\x85q\3" + _text(b"C") + b"q\4"
+        + b"\x85R" + b"q\1" + _name(b"numpy", b"dtype") + _text(b"u1") + b"\x85Rq\2" + b"J\xa0\x86\1\0\x85q\3"
+        + _text(b"C") + b"q\4"
         + b"](" + b"h\0(h\1h\2h\3h\4tR" * _MANY + b"e"
     ),
     "dicts made of one dict": lambda: (

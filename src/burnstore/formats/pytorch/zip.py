@@ -42,31 +42,36 @@ class Archive:
     def data(self, name: bytes) -> FileRange:
         """The stored or deflated bytes of an entry, after all that its headers say was checked."""
         flags, method, _, packed, size, offset, extra = self.entries[name]
-        where = self.where(name)
         if _MAX32 in (packed, size, offset):
-            packed, size, offset = _zip64(extra, packed, size, offset, where)
-        if flags & 1:
-            raise FormatError("it is encrypted", where=where, do="decrypt the archive first")
-        if method not in (0, 8):
-            named = f"{method} ({_METHODS[method]})" if method in _METHODS else str(method)
-            raise FormatError(f"its compression method {named} is not known", where=where, do="pack it again with deflate")
-        if method == 0 and packed != size:
-            raise FormatError(f"it is stored, and has two sizes, {packed} and {size}", where=where, do=_DO)
+            packed, size, offset = _zip64(extra, packed, size, offset, self.where(name))
+        if flags & 1 or method not in (0, 8) or (method == 0 and packed != size):
+            raise self._unreadable(name, flags, method, packed, size)
         begin = offset + _LOCAL_BYTES + len(name)
         if begin + packed > self.source.size:
             raise TruncatedError(
-                f"it lies in bytes {offset} to {begin + packed}, and the file has {self.source.size}", where=where, do=_DO
+                f"it lies in bytes {offset} to {begin + packed}, and the file has {self.source.size}",
+                where=self.where(name),
+                do=_DO,
             )
         header = self._read(offset, begin)
         signature, _, _, _, _, _, _, _, _, name_bytes, extra_bytes = _local(header)
         if signature != b"PK\3\4":
-            raise FormatError(f"there is no local header at byte {offset}", where=where, do=_DO)
-        if name_bytes != len(name) or bytes(header[_LOCAL_BYTES:]) != name:
-            raise FormatError("its local header has another name", where=where, do=_DO)
+            raise FormatError(f"there is no local header at byte {offset}", where=self.where(name), do=_DO)
+        if name_bytes != len(name) or header[_LOCAL_BYTES:] != name:
+            raise FormatError("its local header has another name", where=self.where(name), do=_DO)
         begin += extra_bytes
         if begin + packed > self.directory_begin:
-            raise TruncatedError(f"its {packed} bytes from {begin} on run into the directory", where=where, do=_DO)
+            raise TruncatedError(f"its {packed} bytes from {begin} on run into the directory", where=self.where(name), do=_DO)
         return FileRange(self.source, begin, begin + packed)
+
+    def _unreadable(self, name: bytes, flags: int, method: int, packed: int, size: int) -> FormatError:
+        where = self.where(name)
+        if flags & 1:
+            return FormatError("it is encrypted", where=where, do="decrypt the archive first")
+        if method not in (0, 8):
+            named = f"{method} ({_METHODS[method]})" if method in _METHODS else str(method)
+            return FormatError(f"its compression method {named} is not known", where=where, do="pack it again with deflate")
+        return FormatError(f"it is stored, and has two sizes, {packed} and {size}", where=where, do=_DO)
 
     def record(self, name: bytes) -> FileRange | Inflated:
         """The bytes that an entry stands for."""
