@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from burnstore.data import PartsOnly
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
@@ -23,6 +24,9 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
     format = format_for(dest, options)
     tensors = [contents.snapshot(name) for name in contents.names()]
+    for tensor in tensors:
+        if isinstance(tensor.data, PartsOnly):  # it says why it has no bytes, before anything is written
+            tensor.data.view()
     for_burn = options.for_burn
     if for_burn not in BURN_VERSIONS:
         raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")

@@ -150,3 +150,11 @@ def test_data_in_big_endian_order_is_turned_around(tmp_path: Any) -> None:
     assert {name: array.tolist() for name, array in bs.read(out.getvalue()).items()} == {
         k: v.tolist() for k, v in tensors.items()
     }
+
+
+@pytest.mark.parametrize("format", ["safetensors", "bpk", "pt"])
+def test_a_tensor_without_plain_values_is_refused_before_anything_is_written(format: str, tmp_path: Any) -> None:
+    data = _saved({"w": torch.ones(2), "s": torch.eye(2).to_sparse()})
+    with pytest.raises(DTypeError, match="'s': it is sparse"):
+        bs.convert(data, tmp_path / "x", format=format, dialect="keep")
+    assert list(tmp_path.iterdir()) == []
