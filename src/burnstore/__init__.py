@@ -52,16 +52,18 @@ _HOME = {
 __all__ = list(_HOME)
 
 
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'burnstore' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # or a type checker would let every name pass
 
-    module = import_module(f"burnstore.{home}")
-    value = module if home == name else getattr(module, name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module 'burnstore' has no attribute {name!r}")
+        from importlib import import_module
+
+        module = import_module(f"burnstore.{home}")
+        value = module if home == name else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

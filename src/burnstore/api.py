@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypedDict, Unpack, overload
 
+from burnstore.collection import CollectionPaused
 from burnstore.limits import DEFAULT_LIMITS, Limits
 from burnstore.options import Options
 from burnstore.report import Verification
@@ -56,13 +57,11 @@ def open(
     >>> store["fc.bias"]
     TensorSnapshot('fc.bias', F64, [2])
     """
-    if isinstance(source, Store) and format is None and key is None:
-        return source
-    from burnstore.errors import UsageError
-
-    if io not in ("auto", "mmap", "pread"):
-        raise UsageError(f"io={io!r} is not known", do='use "auto", "mmap" or "pread"')
     if isinstance(source, Store):
+        if format is None and key is None:
+            return source
+        from burnstore.errors import UsageError
+
         raise UsageError("this is open already", where=source.name, do="give format= and key= where it is opened")
     store = Store(source, Options(format=format, key=key, io=io, limits=limits))
     store.open()
@@ -92,7 +91,8 @@ def read(
 
     store = open(source, format=format, key=key, io=io, limits=limits)
     try:
-        return read_owned(store.contents, threads) if copy else read_views(store.contents)
+        with CollectionPaused():
+            return read_owned(store.contents, threads) if copy else read_views(store.contents)
     finally:
         if store is not source:
             store.close()
@@ -118,12 +118,13 @@ def save(
 ) -> bytes | None:
     """Save tensors to a file, whole or not at all.
 
-    `tensors` is a mapping of names to arrays or snapshots, or an iterable of snapshots; they lie in the file as given. `dest` is
-    a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or `bytes` to get
-    the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be lost if the machine
-    stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says which version of Burn
-    is to read booleans and quantised tensors of a `.bpk`. `extra={"epoch": 3}` puts plain values beside the tensors of a `.pt`,
-    which then lie under "state_dict".
+    `tensors` is a mapping of names to arrays or snapshots, or an iterable of snapshots; they lie in the file as given, which
+    `dialect="keep"` says aloud. (To write a file into another, use `convert`: it carries over what the file says of itself.)
+    `dest` is a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or
+    `bytes` to get the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be
+    lost if the machine stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says
+    which version of Burn is to read booleans and quantised tensors of a `.bpk`. `extra={"epoch": 3}` puts plain values beside
+    the tensors of a `.pt`, which then lie under "state_dict".
 
     >>> import burnstore as bs, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "model.bpk")
@@ -132,7 +133,9 @@ def save(
     '1.0'
     """
     options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, extra, limits)
-    return _save(open(tensors), dest, options)
+    with CollectionPaused():
+        store = open(tensors)
+    return _save(store, dest, options)
 
 
 @overload
@@ -215,7 +218,7 @@ def _write_options(
             dest = dest.for_burn(for_burn)
         if format is not None:
             raise UsageError(f"a {type(dest).__name__} has a format already", do="leave format= out")
-        base = dest.write_options()
+        base = dest._write_options()
     else:
         base = Options()
     return replace(
@@ -237,12 +240,12 @@ def _save(store: Store, dest: object, options: Options, *, rewrite: bool = False
 
     if not isinstance(dest, _NamedStore):
         return save_contents(store.contents, dest, options, rewrite=rewrite)
-    place = dest.destination
+    place = dest._destination()
     if isinstance(place, MemorySink):
         place.data = save_contents(store.contents, bytes, options, rewrite=rewrite)
     else:
         save_contents(store.contents, place, options, rewrite=rewrite)
-    dest.saved()
+    dest._saved()
     return None
 
 

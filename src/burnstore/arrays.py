@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+# Not in `held`, where the statement would run for each of 20,000 arrays: whoever imports this module holds some.
+import numpy as np
+
 from burnstore.dtypes import DType, Shape
 from burnstore.errors import DTypeError, TensorDataError, UsageError
 from burnstore.packing import pack
 
 if TYPE_CHECKING:
-    import numpy as np
     from typing_extensions import Buffer
 
 # How much of an array that does not lie in C order is put in order at a time.
@@ -30,11 +32,11 @@ class HeldArray:
     def __init__(self, array: np.ndarray[Any, Any], dtype: DType) -> None:
         self.array = array
         self.dtype = dtype
-        self.nbytes: int = dtype.nbytes(array.shape)
+        self.nbytes: int = array.nbytes if dtype.is_plain else dtype.nbytes(array.shape)
 
     def view(self) -> Buffer | None:
         array = self.array
-        if self.dtype.is_plain and array.flags.c_contiguous and array.dtype.isnative:
+        if array.flags.c_contiguous and self.dtype.is_plain and array.dtype.isnative:
             return _as_buffer(array)
         return None
 
@@ -59,8 +61,6 @@ class HeldArray:
             yield _as_buffer(self._in_order(array[start : start + step]))
 
     def _in_order(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
         if not self.dtype.is_plain:
             return pack(array, self.dtype)
         return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -68,17 +68,13 @@ class HeldArray:
 
 def _as_buffer(array: np.ndarray[Any, Any]) -> Buffer:
     """The array where the buffer protocol takes its dtype, its bytes where it does not (bf16, fp8)."""
-    if array.dtype.kind in "biufc":
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:  # float8_e5m2 says that it is a float
         return array.data if array.ndim == 0 else array
-    import numpy as np
-
     return array.reshape(-1).view(np.uint8)
 
 
 def held(value: object, name: str) -> tuple[DType, Shape, HeldArray]:
     """What a snapshot needs to know of an array that somebody holds."""
-    import numpy as np
-
     if type(value) is np.ndarray:
         array = value
     elif "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
@@ -88,7 +84,10 @@ def held(value: object, name: str) -> tuple[DType, Shape, HeldArray]:
     dtype = _DTYPES.get(array.dtype)
     if dtype is None:
         dtype = _DTYPES[array.dtype] = _dtype_of(array, name)
-    return dtype, array.shape, HeldArray(array, dtype)
+    try:
+        return dtype, array.shape, HeldArray(array, dtype)
+    except DTypeError as error:
+        raise DTypeError(error.what, where=f"tensor {name!r}", do="pad its last axis") from None
 
 
 _DTYPES: dict[np.dtype[Any], DType] = {}
@@ -101,15 +100,20 @@ def _dtype_of(array: np.ndarray[Any, Any], name: str) -> DType:
             where=f"tensor {name!r}",
             do="give numbers or booleans; text belongs into metadata",
         )
-    return DType.of(array.dtype.name)
+    return _named_dtype(array.dtype, name)
+
+
+def _named_dtype(dtype: object, name: str) -> DType:
+    try:
+        return DType.of(dtype)
+    except DTypeError as error:
+        raise DTypeError(error.what, where=f"tensor {name!r}", do="cast it to a dtype that weight files have") from None
 
 
 def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     if isinstance(value, (str, bytes, bytearray, dict)) or value is None:
         raise UsageError(
-            f"a {type(value).__name__} is not a tensor",
+            f"an object of type {type(value).__name__} is not a tensor",
             where=f"tensor {name!r}",
             do="give an array or a snapshot; flatten nested dicts to dotted names",
         )
@@ -123,17 +127,20 @@ def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
 
 def _held_torch(value: Any, name: str) -> tuple[DType, Shape, HeldArray]:
     """A torch tensor by its bytes: NumPy has no bf16, and torch gives no other way to them."""
-    import numpy as np
-
     torch = sys.modules["torch"]
     tensor = value.detach()
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise DTypeError(f"a {tensor.layout} tensor has no plain values", where=f"tensor {name!r}", do="save tensor.to_dense()")
+    for is_so, what, do in (
+        (tensor.is_quantized, "a quantized tensor of torch", "save tensor.dequantize()"),
+        (tensor.is_nested, "a nested tensor", "save tensor.to_padded_tensor(0)"),
+        (tensor.layout is not torch.strided, f"a {tensor.layout} tensor", "save tensor.to_dense()"),
+    ):
+        if is_so:
+            raise DTypeError(f"{what} has no plain values", where=f"tensor {name!r}", do=do)
     if tensor.device.type == "meta":
         raise TensorDataError(
             "a tensor on the meta device has no values", where=f"tensor {name!r}", do="load values into it first"
         )
-    dtype = DType.of(tensor.dtype)
+    dtype = _named_dtype(tensor.dtype, name)
     tensor = tensor.cpu().resolve_conj().resolve_neg()
     if dtype.bits < 8:
         shape = (*tensor.shape[:-1], tensor.shape[-1] * 2)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burnstore.dtypes import DType, Shape
+from burnstore.dtypes import DType, Shape, checked_shape
 from burnstore.errors import BurnstoreError, TensorDataError
+from burnstore.sources.base import flat
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class TensorData:
     """The bytes of a tensor with its shape and dtype: Burn's word for a tensor that has been read.
 
@@ -25,19 +29,28 @@ class TensorData:
     array([1.], dtype=float32)
     """
 
-    __slots__ = ("bytes", "dtype", "shape")
+    bytes: builtins.bytes
+    shape: Shape
+    dtype: DType
 
-    def __init__(self, bytes: bytes, shape: Iterable[int], dtype: DType | str) -> None:
-        self.bytes = bytes
-        self.shape: Shape = tuple(shape)
-        self.dtype = DType.of(dtype)
-        if not self.dtype.is_quantized and self.dtype.nbytes(self.shape) != len(bytes):
+    def __init__(self, data: Buffer, shape: Iterable[int], dtype: DType | str) -> None:
+        kind, dims, size = DType.of(dtype), checked_shape(shape, "data"), flat(data).nbytes
+        if kind.nbytes(dims) != size:
             raise TensorDataError(
-                f"{self.dtype} {list(self.shape)} needs {self.dtype.nbytes(self.shape)} bytes, not {len(bytes)}"
+                f"{kind} {list(dims)} needs {kind.nbytes(dims)} bytes, not {size}",
+                where="data",
+                do="give as many bytes as dtype and shape need",
             )
+        object.__setattr__(self, "bytes", bytes(data))
+        object.__setattr__(self, "shape", dims)
+        object.__setattr__(self, "dtype", kind)
 
     def numpy(self) -> Array:
-        """The values as a read-only array."""
+        """The values as a read-only array.
+
+        >>> TensorData(bytes([1, 0]), (2,), "Bool").numpy()
+        array([ True, False])
+        """
         from burnstore.snapshot import TensorSnapshot
 
         return TensorSnapshot("data", self.dtype, self.shape, HeldBytes(self.bytes)).numpy()
@@ -52,8 +65,8 @@ class HeldBytes:
 
     __slots__ = ("_bytes",)
 
-    def __init__(self, data: bytes) -> None:
-        self._bytes = data
+    def __init__(self, data: Buffer) -> None:
+        self._bytes = flat(data)
 
     @property
     def nbytes(self) -> int:
@@ -87,6 +100,8 @@ class ComputedBytes:
     def blocks(self) -> Iterator[Buffer]:
         made = self._closure()
         if isinstance(made, TensorData):
+            if (made.dtype, made.shape) != (self._dtype, self._shape):
+                raise self._wrong(f"{made.dtype} {list(made.shape)}", f"{self._dtype} {list(self._shape)}")
             made = made.bytes
         if isinstance(made, (bytes, bytearray, memoryview)):
             if memoryview(made).nbytes != self.nbytes:
@@ -95,18 +110,19 @@ class ComputedBytes:
             return
         import numpy as np
 
-        from burnstore.arrays import held
+        from burnstore.arrays import HeldArray, held
 
+        if isinstance(made, (list, tuple, bool, int, float, complex)):  # Python's numbers have no dtype of their own
+            made = np.asarray(made, self._dtype.numpy_dtype)
         dtype, shape, data = held(made, self._name)
-        if dtype != self._dtype and self._dtype.is_plain and not isinstance(made, np.ndarray):
-            dtype, shape, data = held(np.asarray(made, self._dtype.numpy_dtype), self._name)
         if shape != self._shape or dtype.numpy_name != self._dtype.numpy_name:
             raise self._wrong(f"{dtype} {list(shape)}", f"{self._dtype} {list(self._shape)}")
-        data.dtype = self._dtype
-        yield from data.blocks()
+        yield from HeldArray(data.array, self._dtype).blocks()
 
     def _wrong(self, got: str, want: str) -> TensorDataError:
-        return TensorDataError(f"its function gave {got}, and {want} was announced", where=f"tensor {self._name!r}")
+        return TensorDataError(
+            f"its function gave {got}, and {want} was announced", where=f"tensor {self._name!r}", do="announce what it gives"
+        )
 
 
 class BlockBytes:
@@ -128,8 +144,9 @@ class BlockBytes:
         made = self._blocks() if callable(self._blocks) else self._blocks
         done = 0
         for block in made:
-            done += memoryview(block).nbytes
-            yield block
+            view = flat(block)
+            done += len(view)
+            yield view
         if done != self.nbytes:
             again = "" if done or callable(self._blocks) else " (an iterator can be read once; give a function to read it again)"
             raise TensorDataError(
@@ -186,10 +203,7 @@ def _fill(out: memoryview, begin: int, blocks: Iterable[Buffer]) -> None:
     """Copy the bytes from `begin` on, out of pieces that come in order."""
     at, end = 0, begin + len(out)
     for block in blocks:
-        view = memoryview(block)
-        if not view.nbytes:
-            continue
-        view = view.cast("B")
+        view = flat(block)
         low, high = max(at, begin), min(at + len(view), end)
         if low < high:
             out[low - begin : high - begin] = view[low - at : high - at]

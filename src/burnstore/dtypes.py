@@ -6,16 +6,23 @@ NumPy and ml_dtypes are imported when an array is made, not when a file is liste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
-from burnstore.errors import DTypeError
+from burnstore.errors import DTypeError, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
 
 Kind = Literal["float", "int", "uint", "bool", "complex", "quantized", "unknown"]
 Shape = tuple[int, ...]
+
+
+# A Bool of four bytes an element is unpacked into NumPy's bool, and C32 into pairs of float16: NumPy has no such dtype.
+_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)", "C32"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,17 +44,23 @@ class DType:
     safetensors_name: str | None
     torch_name: str | None
     numpy_name: str
+    # Whether the bytes of a file are the bytes of the NumPy array, so that a view can stand for them.
+    is_plain: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        plain = self.bits % 8 == 0 and self.kind not in ("quantized", "unknown") and self.name not in _NOT_AS_IN_NUMPY
+        object.__setattr__(self, "is_plain", plain)
 
     @staticmethod
     def of(name: object) -> DType:
-        """The dtype that any of its names, or a NumPy or torch dtype, stands for."""
+        """The dtype that any of its names, or a dtype or scalar type of NumPy or torch, stands for."""
         if isinstance(name, DType):
             return name
-        text = str(getattr(name, "name", name)).removeprefix("torch.")
-        try:
-            return _BY_NAME[text]
-        except KeyError:
-            pass
+        called = name.__name__ if isinstance(name, type) else getattr(name, "name", name)
+        text = str(called).removeprefix("torch.")
+        found = _BY_NAME.get(text) or _BY_NAME.get(text.upper())
+        if found is not None:
+            return found
         raise DTypeError(f"there is no dtype {text!r}", do="use a name such as F32, BF16, float16 or int64")
 
     @property
@@ -63,11 +76,6 @@ class DType:
         dtype(bfloat16)
         """
         return numpy_dtype(self.numpy_name)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the bytes of a file are the bytes of the NumPy array, so that a view can stand for them."""
-        return self.bits % 8 == 0 and self.kind not in ("quantized", "unknown") and self.name not in _NOT_AS_IN_NUMPY
 
     def nbytes(self, shape: Shape) -> int:
         """How many bytes a tensor of this shape takes in a file.
@@ -96,6 +104,17 @@ class DType:
         return hash(self.name)
 
 
+def checked_shape(shape: Iterable[int], name: str) -> Shape:
+    """A shape given by hand as plain integers, none of them negative."""
+    try:
+        dims = tuple(index(dim) for dim in shape)
+    except TypeError:
+        dims = (-1,)
+    if any(dim < 0 for dim in dims):
+        raise UsageError(f"{shape!r} is not a shape", where=f"tensor {name!r}", do="give a tuple of sizes such as (2, 3)")
+    return dims
+
+
 _NUMPY_DTYPES: dict[str, np.dtype[Any]] = {}
 
 
@@ -106,7 +125,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         import numpy as np
 
         try:
-            found = np.dtype(name).newbyteorder("<")
+            found = np.dtype(name)
+            if sys.byteorder == "big":
+                found = found.newbyteorder("<")
         except TypeError:
             import ml_dtypes
 
@@ -154,9 +175,6 @@ _TABLE = (
     DType("Unknown",    0, "unknown", None,       None,            None,                "void"),
 )
 # fmt: on
-
-# A Bool of four bytes an element is unpacked into NumPy's bool, and C32 into pairs of float16: NumPy has no such dtype.
-_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)", "C32"})
 
 _BY_NAME: dict[str, DType] = {}
 for _row in _TABLE:

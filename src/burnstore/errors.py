@@ -10,8 +10,10 @@
     ├─ ConfigError (ValueError)            a value is not what a field of a configuration wants
     ├─ DialectError (ValueError)           the layout of a tensor depends on something that nobody said
     ├─ TensorNotFoundError (KeyError)      no tensor of that name
+    ├─ MetadataNotFoundError (KeyError)    no metadata of that key
     ├─ DuplicateNameError (ValueError)     one name for two tensors
     ├─ TensorDataError (ValueError)        the bytes given for a tensor are not what its shape and dtype need
+    ├─ TensorIndexError (IndexError)       an index that a tensor does not have
     ├─ UsageError (TypeError)              a call that cannot mean anything
     ├─ ImmutableError (AttributeError)     a snapshot cannot be changed
     ├─ PickleRefusedError (TypeError)      a snapshot or a store cannot be sent to another process
@@ -34,6 +36,9 @@ Each says what happened, where, and what to do next; `str()` of any of them is o
 
 from __future__ import annotations
 
+# A file can put anything into a message: names and shapes of any length.
+_LONGEST = 600
+
 
 class BurnstoreError(Exception):
     """The root of the tree: catch this to catch everything that burnstore refuses.
@@ -49,17 +54,35 @@ class BurnstoreError(Exception):
         self.do = do
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        what = _cut(self.what)
+        text = f"{_cut(self.where)}: {what}" if self.where else what
         if self.do:
             text = f"{text}; {self.do}"
+        text = one_line(text)
         return text if text.endswith((".", "?", "!")) else f"{text}."
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.what, self.where, self.do))
+        return (_rebuild, (type(self), self.what, self.where, self.do, getattr(self, "errno", None)))
 
 
-def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str | None) -> BurnstoreError:
-    return kind(what, where=where, do=do)
+def _rebuild(kind: type[BurnstoreError], what: str, where: str | None, do: str | None, errno: int | None) -> BurnstoreError:
+    error = kind(what, where=where, do=do)
+    if isinstance(error, OSError):
+        error.errno = errno
+    return error
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def one_line(text: str) -> str:
+    """A text of unknown origin as one line that a terminal can show: what is not printable is escaped.
+
+    >>> print(one_line("a\\x1b[31m\\n"))
+    a\\x1b[31m\\n
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class FormatError(BurnstoreError, ValueError):
@@ -98,12 +121,20 @@ class TensorNotFoundError(BurnstoreError, KeyError):
     """No tensor has that name; the message suggests the likely one."""
 
 
+class MetadataNotFoundError(BurnstoreError, KeyError):
+    """No metadata has that key; the message lists those that are there."""
+
+
 class DuplicateNameError(BurnstoreError, ValueError):
     """One name is given to two tensors."""
 
 
 class TensorDataError(BurnstoreError, ValueError):
     """The bytes given for a tensor are not what its shape and dtype need."""
+
+
+class TensorIndexError(BurnstoreError, IndexError):
+    """An index that a tensor does not have."""
 
 
 class UsageError(BurnstoreError, TypeError):
@@ -160,6 +191,7 @@ def from_os_error(error: OSError, where: str) -> SourceError:
     elif isinstance(error, IsADirectoryError):
         made = SourceIsDirectoryError("this is a folder", where=where, do="give the path of a file")
     else:
-        made = SourceError(error.strerror or str(error) or type(error).__name__, where=where)
+        what = error.strerror or str(error) or type(error).__name__
+        made = SourceError(what, where=where, do="try again, or copy the file elsewhere")
     made.errno = error.errno
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from burnstore.arrays import held
 from burnstore.errors import DuplicateNameError, TensorDataError, UsageError
 from burnstore.formats.base import Row
 from burnstore.snapshot import TensorSnapshot
@@ -48,35 +49,32 @@ class HeldContents:
 
 def hold(tensors: object) -> HeldContents:
     """The contents that a mapping of arrays or snapshots, or an iterable of snapshots, amounts to."""
-    snapshots: dict[str, TensorSnapshot] = {}
-    for name, snapshot in _named(tensors):
-        if name in snapshots:
-            raise DuplicateNameError(
-                "two tensors have this name", where=f"tensor {name!r}", do="rename one: snapshot.with_name(...)"
-            )
-        snapshots[name] = snapshot
-    return HeldContents(snapshots)
-
-
-def _named(tensors: object) -> Iterator[tuple[str, TensorSnapshot]]:
     if isinstance(tensors, Mapping):
-        for name, value in tensors.items():
-            check_name(name)
-            if isinstance(value, TensorSnapshot):
-                yield name, value if value.name == name else value.with_name(name)
-            else:
-                yield name, TensorSnapshot.from_data(name, value)
-        return
+        return HeldContents({name: _named(name, value) for name, value in tensors.items()})
     if not isinstance(tensors, Iterable):
-        raise UsageError(f"a {type(tensors).__name__} holds no tensors", do="give a mapping of names to arrays, or snapshots")
+        raise UsageError(
+            f"an object of type {type(tensors).__name__} holds no tensors", do="give a mapping of names to arrays, or snapshots"
+        )
+    snapshots: dict[str, TensorSnapshot] = {}
     for value in tensors:
         if not isinstance(value, TensorSnapshot):
             raise UsageError(
-                f"a list of {type(value).__name__} has no names",
-                do="give a mapping of names to arrays, or a list of snapshots",
+                f"a list of {type(value).__name__} has no names", do="give a mapping of names to arrays, or a list of snapshots"
             )
-        check_name(value.name)
-        yield value.name, value
+        if value.name in snapshots:
+            raise DuplicateNameError(
+                "two tensors have this name", where=f"tensor {value.name!r}", do="rename one: snapshot.with_name(...)"
+            )
+        snapshots[value.name] = _named(value.name, value)
+    return HeldContents(snapshots)
+
+
+def _named(name: str, value: object) -> TensorSnapshot:
+    if type(name) is not str or not name.isascii():
+        check_name(name)
+    if isinstance(value, TensorSnapshot):
+        return value if value.name == name else value.with_name(name)
+    return TensorSnapshot(name, *held(value, name))
 
 
 def check_name(name: object) -> None:

@@ -27,8 +27,8 @@ class Limits:
     burnpack_tensor_bytes: int = 10 * GiB
     burnpack_file_bytes: int = 100 * GiB
     burnpack_depth: int = 128
-    # One byte of CBOR can open a list that costs 56 bytes of memory; a real file of 100,000 tensors opens 300,000.
-    burnpack_containers: int = 4_000_000
+    # Metadata as Burn writes it is read without making an object of each item; other metadata can cost 64 times its size.
+    burnpack_decoded_bytes: int = 8 * MiB
     # The official SafeTensors crate's.
     safetensors_header_bytes: int = 100_000_000
     # `model.safetensors.index.json` of a model with a million tensors is about 100 MB.

@@ -6,8 +6,18 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from burnstore.errors import FormatError, SourceError, SourceIsDirectoryError, UsageError
-from burnstore.formats.base import Contents, KeyedFormat
+from burnstore.collection import CollectionPaused
+from burnstore.errors import (
+    BurnstoreError,
+    FormatError,
+    LimitError,
+    SourceError,
+    SourceIsDirectoryError,
+    SourceNotFoundError,
+    UnknownFormatError,
+    UsageError,
+)
+from burnstore.formats.base import Contents, Format, KeyedFormat
 from burnstore.formats.detect import detect
 from burnstore.formats.sharded import SUFFIX, is_index, read_index
 from burnstore.formats.table import by_name
@@ -26,16 +36,18 @@ def open_source(given: object, options: Options) -> Source | None:
 
         path: str | bytes = os.fspath(given)
         return LocalFile(os.fsdecode(path), options.io)
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return MemorySource(given)
-    if isinstance(given, Readable) and not isinstance(given, Mapping):
-        return open_stream(given)
-    if isinstance(given, Mapping) or (isinstance(given, Iterable) and not _is_buffer(given)):
-        return None
-    if _is_buffer(given):
+    if is_buffer(given):
+        if getattr(getattr(given, "dtype", None), "itemsize", 1) != 1:
+            raise UsageError("an array has no name", do="give a mapping: {name: array}")
         return MemorySource(given)  # type: ignore[arg-type]
+    if isinstance(given, Mapping):
+        return None
+    if isinstance(given, Readable):
+        return open_stream(given)
+    if isinstance(given, Iterable):
+        return None
     raise UsageError(
-        f"a {type(given).__name__} is no source of tensors",
+        f"an object of type {type(given).__name__} is no source of tensors",
         do="give a path, bytes, a binary file object, a store, or a mapping of names to arrays",
     )
 
@@ -46,6 +58,11 @@ def open_contents(given: object, options: Options) -> Contents:
         source = open_source(given, options)
     except SourceIsDirectoryError:
         return open_contents(_index_of(os.fsdecode(given)), options)  # type: ignore[arg-type]
+    except SourceNotFoundError:
+        index = os.fsdecode(given) + SUFFIX  # type: ignore[arg-type]
+        if index == SUFFIX or not os.path.exists(index):
+            raise
+        return open_contents(index, options)  # the model was saved in shards under this name
     if source is None:
         from burnstore.held import hold
 
@@ -59,25 +76,40 @@ def open_contents(given: object, options: Options) -> Contents:
 
 
 def _read(source: Source, path: str | None, options: Options) -> Contents:
-    if path is not None and is_index(path) and options.format is None:
+    if is_index(path) and (options.format is None or by_name(options.format).name == "safetensors"):
+        assert path is not None
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
     try:
-        if options.key is None:
-            return format.read(source, options.limits)
-        if not isinstance(format, KeyedFormat):
-            raise UsageError(f"a {format.name} file has no keys", where=source.name, do="leave key= out")
-        return format.read_key(source, options.limits, options.key)
+        with CollectionPaused():
+            if options.key is None:
+                return format.read(source, options.limits)
+            if not isinstance(format, KeyedFormat):
+                raise UsageError(f"a {format.name} file has no keys", where=source.name, do="leave key= out")
+            return format.read_key(source, options.limits, options.key)
+    except MemoryError:
+        raise LimitError("its header needs more memory than there is", where=source.name, do="the file is damaged") from None
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
-        from burnstore.errors import BurnstoreError
-
         if isinstance(error, BurnstoreError):
-            raise
+            raise _better(error, source, format) from None
         raise FormatError(  # a reader must not let these out; say it plainly rather than crash
             f"its reader failed: {type(error).__name__}: {error}",
             where=source.name,
             do="it is damaged; please report it",
         ) from error
+
+
+def _better(error: BurnstoreError, source: Source, format: Format) -> BurnstoreError:
+    """What to say of a file that was forced into a format: if it is another's, that is the news."""
+    try:
+        other = detect(source, next(iter(format.suffixes), None))  # the suffix: so that only look-alikes are unknown
+    except BurnstoreError as known:
+        return known if isinstance(known, UnknownFormatError) and source.size else error
+    if other.name == format.name:
+        return error
+    return FormatError(
+        f"this is a {other.name} file, not {format.name}", where=source.name, do="leave format= out, or use its store"
+    )
 
 
 def _open_shard(path: str, options: Options) -> Contents:
@@ -95,6 +127,13 @@ def _index_of(folder: str) -> str:
     for suffixes in ((".safetensors" + SUFFIX,), (SUFFIX,), (".safetensors", ".bpk"), (".pt", ".pth", ".bin", ".ckpt")):
         found = [name for name in names if name.endswith(suffixes)]
         if len(found) == 1:
+            plain = found[0].removesuffix(SUFFIX)
+            if plain != found[0] and plain in names:
+                raise SourceIsDirectoryError(
+                    f"this folder holds both {plain} and the index of shards {found[0]}",
+                    where=folder,
+                    do="give the path of the one you mean, and delete the other",
+                )
             return os.path.join(folder, found[0])
         if found:
             raise SourceIsDirectoryError(
@@ -105,9 +144,10 @@ def _index_of(folder: str) -> str:
     raise SourceIsDirectoryError("this is a folder without an index or a weight file", where=folder, do="give the path of a file")
 
 
-def _is_buffer(given: object) -> bool:
+def is_buffer(given: object) -> bool:
+    """Whether an object gives its bytes by the buffer protocol."""
     try:
         memoryview(given)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ValueError, BufferError):  # ValueError: bf16 arrays, for one, have no buffer
         return False
     return True

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from burnstore.errors import UsageError
 from burnstore.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from burnstore.formats.base import BurnVersion
     from burnstore.sources.local import IO
+
+_IO = ("auto", "mmap", "pread")
+# The version of Burn that each spelling stands for in the metadata.
+BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +41,8 @@ class Options:
     shard_size: int | str | None = None
     auto_extension: bool = False
     extra: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for option, value, known in (("io", self.io, _IO), ("for_burn", self.for_burn, BURN_VERSIONS)):
+            if value not in known:
+                raise UsageError(f"{option}={value!r} is not known", do=f"known are {', '.join(known)}")

@@ -95,7 +95,7 @@ class Scheme:
 class QuantizedDType(DType):
     """The dtype of a quantised tensor; it prints as `QFloat(Q8S, Native, tensor F32)`."""
 
-    scheme: Scheme = Scheme("Q8S")
+    scheme: Scheme
 
     @staticmethod
     def with_scheme(scheme: Scheme) -> QuantizedDType:
@@ -161,7 +161,8 @@ def _stored(raw: Array, scheme: Scheme, shape: Shape) -> Array:
         return raw.view("<u4")
     if scheme.store == "PackedNative" and scheme.value == "E2M1":
         return raw
-    return np.asarray(raw.view(numpy_dtype(VALUES[scheme.value][1]))).reshape(shape)
+    array: Array = raw.view(numpy_dtype(VALUES[scheme.value][1])).reshape(shape)
+    return array
 
 
 def _codes(values: Array, scheme: Scheme, shape: Shape, name: str) -> Array:
@@ -176,7 +177,7 @@ def _codes(values: Array, scheme: Scheme, shape: Shape, name: str) -> Array:
         signed = fields.astype(np.int32)
         signed -= (signed >> (bits - 1)) << bits
         return np.asarray(signed.reshape(-1)[: prod(shape)].astype(np.float32).reshape(shape))
-    if values.shape != shape:
+    if scheme.store == "PackedU32" or (scheme.store == "PackedNative" and scheme.value == "E2M1"):
         raise DTypeError(
             f"no release of Burn says what the elements of {scheme} are",
             where=f"tensor {name!r}",
@@ -195,9 +196,8 @@ def _floats(scales: Array, dtype: str) -> Array:
     import numpy as np
 
     if dtype == "UE8M0":
-        return np.where(scales == 255, np.float32(np.nan), np.ldexp(np.float32(1), scales.astype(np.int32) - 127)).astype(
-            np.float32
-        )
+        powers = np.ldexp(np.float32(1), np.minimum(scales, 254).astype(np.int32) - 127)
+        return np.where(scales == 255, np.float32(np.nan), powers).astype(np.float32)
     if dtype == "UE4M3":
         return (scales & 0x7F).view(numpy_dtype("float8_e4m3fn")).astype(np.float32)
     return scales.astype(np.float32)

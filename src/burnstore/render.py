@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from burnstore.errors import one_line
+
 if TYPE_CHECKING:
     from burnstore.report import Description, Verification
     from burnstore.snapshot import TensorSnapshot
@@ -21,7 +23,7 @@ def size_text(nbytes: int) -> str:
     """
     size = float(nbytes)
     for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
+        if size < 999.95:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
@@ -33,7 +35,7 @@ def safe_text(text: str, limit: int = 80) -> str:
     >>> print(safe_text("a\\x1b[31m\\n"))
     a\\x1b[31m\\n
     """
-    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: limit + 1])
+    shown = one_line(text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
@@ -86,6 +88,17 @@ def store_html(store: Store) -> str:
     return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}{foot}</tbody></table>"
 
 
+def text_html(text: str) -> str:
+    """A line of text for a notebook.
+
+    >>> text_html("<memory>")
+    '<p>&lt;memory&gt;</p>'
+    """
+    from html import escape
+
+    return f"<p>{escape(text)}</p>"
+
+
 def count_text(count: int, word: str) -> str:
     """A number and its noun.
 
@@ -113,8 +126,8 @@ def verification_text(report: Verification) -> str:
         f"{safe_text(report.name)}: {verdict} ({report.format or 'unknown format'}, {count_text(report.tensors, 'tensor')}, "
         f"{count_text(report.nbytes, 'byte')})"
     ]
-    lines += [f"  problem: {problem}" for problem in report.problems]
-    lines += [f"  oddity: {oddity}" for oddity in report.oddities]
+    lines += [f"  problem: {one_line(problem)}" for problem in report.problems]
+    lines += [f"  oddity: {one_line(oddity)}" for oddity in report.oddities]
     return "\n".join(lines)
 
 

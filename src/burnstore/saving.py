@@ -6,37 +6,41 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from burnstore.collection import CollectionPaused
 from burnstore.data import PartsOnly
-from burnstore.errors import SourceError, UsageError
+from burnstore.errors import BurnstoreError, SourceClosedError, SourceError, TargetExistsError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
 from burnstore.formats.table import by_name, by_suffix, known_names
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
+from burnstore.sources.base import flat
 from burnstore.sources.write import Layout, to_file_object, write_layout
 
-BURN_VERSIONS = {"0.20": "0.20.1", "0.22": "0.22.1"}
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from burnstore.sources.atomic import AtomicFile
 
 
 def save_contents(contents: Contents, dest: object, options: Options, *, rewrite: bool = False) -> bytes | None:
     """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
     format = format_for(dest, options)
-    tensors = [contents.snapshot(name) for name in contents.names()]
-    for tensor in tensors:
-        if isinstance(tensor.data, PartsOnly):  # it says why it has no bytes, before anything is written
-            tensor.data.view()
-    for_burn = options.for_burn
-    if for_burn not in BURN_VERSIONS:
-        raise UsageError(f"for_burn={for_burn!r} is not known", do=f"known are {', '.join(BURN_VERSIONS)}")
     extras = contents.extras if rewrite and contents.format == format.name else {}
-    write_options = WriteOptions(for_burn, options.limits, {**extras, **_beside(format, options)})
-    metadata = None if options.metadata is None else _checked(options.metadata)
+    write_options = WriteOptions(options.for_burn, options.limits, {**extras, **_beside(format, options)})
+    metadata = None if options.metadata is None else checked_metadata(options.metadata)
+    with CollectionPaused():
+        tensors = [contents.snapshot(name) for name in contents.names()]
+        for tensor in tensors:
+            if isinstance(tensor.data, PartsOnly):  # it says why it has no bytes, before anything is written
+                tensor.data.view()
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None
-    layout = format.write(tensors, metadata, write_options)
+    with CollectionPaused():
+        layout = format.write(tensors, metadata, write_options)
     return _send(layout, dest, options)
 
 
@@ -69,7 +73,10 @@ def format_for(dest: object, options: Options) -> Format:
     raise UsageError("nothing says which format to write", do=f'pass format="...": {", ".join(known_names())}')
 
 
-def _checked(metadata: Mapping[str, str]) -> dict[str, str]:
+def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Metadata that every format can hold; anything but text by text is refused."""
+    if not isinstance(metadata, Mapping):
+        raise UsageError(f"metadata of type {type(metadata).__name__} has no keys", do="give a mapping of text to text")
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise UsageError(
@@ -80,7 +87,7 @@ def _checked(metadata: Mapping[str, str]) -> dict[str, str]:
             (key + value).encode()
         except UnicodeEncodeError:
             raise UsageError(f"metadata {key!r} is not valid Unicode", do="leave the broken character out") from None
-    return dict(metadata)
+    return {str(key): str(value) for key, value in metadata.items()}  # plain text, also of its subclasses
 
 
 def _send(layout: Layout, dest: object, options: Options) -> bytes | None:
@@ -98,7 +105,7 @@ def _send(layout: Layout, dest: object, options: Options) -> bytes | None:
         _to_file_object(layout, dest)
         return None
     raise UsageError(
-        f"a {type(dest).__name__} is no place to save to",
+        f"an object of type {type(dest).__name__} is no place to save to",
         do="give a path, a binary file object, a bytearray, a Burn-named store, or `bytes` to get the bytes",
     )
 
@@ -107,35 +114,51 @@ def _to_path(layout: Layout, path: str, options: Options) -> None:
     from burnstore.sources.atomic import AtomicFile
 
     with AtomicFile(path, layout.size, overwrite=options.overwrite, fsync=options.fsync) as file:
-        _write(layout, file)
+        _write(layout, file, options.fsync)
         file.commit()
 
 
-def _write(layout: Layout, file: Any) -> None:
+def _write(layout: Layout, file: AtomicFile, durable: bool) -> None:
     from burnstore.sources.write import to_descriptor
 
     try:
-        write_layout(layout, to_descriptor(file.fd))
+        write_layout(layout, to_descriptor(file.fd, durable=durable))
     except OSError as error:
         raise error if isinstance(error, SourceError) else file.explain(error, layout.size) from None
 
 
 def _to_bytearray(layout: Layout, dest: bytearray) -> None:
     before = len(dest)
-    memory = io.BytesIO()
-    write_layout(layout, to_file_object(memory))
-    dest += memory.getbuffer()
-    assert len(dest) == before + layout.size
+
+    def append(buffers: Sequence[Buffer], nbytes: int) -> None:
+        for buffer in buffers:
+            dest.extend(flat(buffer))
+
+    try:
+        write_layout(layout, append)
+    except BufferError:
+        raise UsageError("this bytearray cannot grow while a view of it is held", do="release the view") from None
+    except BaseException:
+        del dest[before:]
+        raise
 
 
 def _to_file_object(layout: Layout, file: Any) -> None:
     name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
     if isinstance(file, io.TextIOBase):
         raise UsageError("this file object takes text", where=name, do='open the file in binary mode: open(path, "wb")')
+    if getattr(file, "closed", False):
+        raise SourceClosedError("this file object is closed", where=name, do="open it again")
     try:
         write_layout(layout, to_file_object(file))
+    except TypeError as error:
+        if isinstance(error, BurnstoreError):
+            raise
+        raise UsageError(f"this file object takes no bytes ({error})", where=name, do="open it in binary mode") from None
+    except io.UnsupportedOperation:
+        raise UsageError("this file object cannot be written", where=name, do='open it for writing: open(path, "wb")') from None
     except OSError as error:
-        raise error if isinstance(error, SourceError) else SourceError(str(error), where=name) from None
+        raise error if isinstance(error, SourceError) else from_os_error(error, name) from None
 
 
 def _save_shards(
@@ -156,6 +179,10 @@ def _save_shards(
         return
     from burnstore.sources.atomic import AtomicFile
 
+    if os.path.lexists(path) and not options.overwrite:  # opening `path` would find that file, not the shards
+        raise TargetExistsError(
+            "the file exists, and the shards would lie beside it", where=path, do="pass overwrite=True to replace it"
+        )
     names = shard_names(path, len(groups))
     index = encode_index({os.path.basename(name): group for name, group in zip(names, groups, strict=True)})
     layouts = [format.write(group, metadata, write_options) for group in groups]
@@ -163,7 +190,16 @@ def _save_shards(
         files = []
         for name, layout in [*zip(names, layouts, strict=True), (path + SUFFIX, Layout(index, (), len(index)))]:
             file = stack.enter_context(AtomicFile(name, layout.size, overwrite=options.overwrite, fsync=options.fsync))
-            _write(layout, file)
+            _write(layout, file, options.fsync)
+            file.finish()  # or many shards would need many open files
             files.append(file)
-        for file in files:
-            file.commit()
+        try:
+            for file in files:
+                file.commit()
+            if os.path.lexists(path):
+                os.unlink(path)
+        except BaseException:
+            if not options.overwrite:  # all of them are new, so none of them was there before
+                for file in files:
+                    file.retract()
+            raise

@@ -1,16 +1,19 @@
 """`snapshot[...]`: the part of a tensor that basic indexing names, read without the rest.
 
 Where there is a view, NumPy slices it. Otherwise the wanted elements lie in runs of bytes, one for each combination of
-the outer indices; a run is read as one piece, and runs that are less than a page apart are read together.
+the outer indices. A run reaches from its first wanted element to its last; runs that are less than a page apart are read
+as one. The array is then laid over what was read, by strides.
 """
 
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from burnstore.errors import UsageError
+from burnstore.errors import TensorIndexError, UsageError
+from burnstore.sources.base import FileRange
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,135 +28,108 @@ _PAGE = 4096
 def take(snapshot: TensorSnapshot, key: object) -> Any:
     """The part of `snapshot` that `key` names: a view where the file is mapped, otherwise an array of one's own."""
     keys = key if isinstance(key, tuple) else (key,)
-    for item in keys:
-        if not (
-            item is None or isinstance(item, (slice, EllipsisType)) or (hasattr(item, "__index__") and not isinstance(item, bool))
-        ):
-            raise UsageError(
-                f"{type(item).__name__} is not a basic index",
-                where=f"tensor {snapshot.name!r}",
-                do="use integers, slices, ... and None here, or index snapshot.numpy()",
-            )
-    part = getattr(snapshot.data, "part", None)
-    if part is not None:
-        try:
-            found = part(keys)
-        except IndexError as error:
-            raise UsageError(str(error), where=f"tensor {snapshot.name!r} {list(snapshot.shape)}") from None
-        return _index(snapshot, snapshot.numpy(), keys) if found is None else found
-    if not snapshot.dtype.is_plain or snapshot.data.view() is not None or not snapshot.nbytes:
-        return _index(snapshot, snapshot.numpy(), keys)
-    ranges = _ranges(snapshot, keys)
-    part, offsets = _read_box(snapshot, ranges)
-    return _index(snapshot, part, _inside(keys, ranges, offsets, len(snapshot.shape)))
+    wanted, shape = _resolve(snapshot, keys)
+    if not prod(shape) and snapshot.dtype.is_plain:
+        import numpy as np
+
+        return np.empty(shape, snapshot.dtype.numpy_dtype)
+    data = snapshot.data
+    gather = getattr(data, "part", None)  # bytes that lie in no order know better which of them are wanted
+    if gather is not None:
+        found = gather(keys)
+        return snapshot.numpy()[keys] if found is None else found
+    if not (snapshot.dtype.is_plain and isinstance(data, FileRange) and wanted) or data.view() is not None:
+        return snapshot.numpy()[keys]
+    part = _read(snapshot, wanted).reshape(shape)
+    return part if any(item is ... for item in keys) else part[()]  # as NumPy does: a lone element is a scalar
 
 
-def _index(snapshot: TensorSnapshot, array: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> Any:
-    try:
-        return array[keys]
-    except IndexError as error:
-        raise UsageError(str(error), where=f"tensor {snapshot.name!r} {list(snapshot.shape)}") from None
+def _resolve(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> tuple[list[range], list[int]]:
+    """Which indices are wanted of each axis, and the shape of the result."""
+    named = sum(item is not None and item is not ... for item in keys)
+    cuts = [place for place, item in enumerate(keys) if item is ...]
+    if len(cuts) > 1 or named > len(snapshot.shape):
+        what = "an index can hold one ... only" if len(cuts) > 1 else f"there are {named} indices"
+        do = f"give at most {len(snapshot.shape)}, and one ... at most"
+        raise TensorIndexError(what, where=f"tensor {snapshot.name!r} {list(snapshot.shape)}", do=do)
+    cut = cuts[0] if cuts else len(keys)
+    rest = [slice(None)] * (len(snapshot.shape) - named)
 
-
-def _ranges(snapshot: TensorSnapshot, keys: tuple[Any, ...]) -> list[range]:
-    """The indices that are wanted of each axis, rising."""
-    full = [range(dim) for dim in snapshot.shape]
-    plain = [item for item in keys if item is not None]
-    if sum(item is ... for item in plain) > 1:
-        raise UsageError("an index can hold one ... only", where=f"tensor {snapshot.name!r}")
-    named = [item for item in plain if item is not ...]
-    if len(named) > len(full):
-        raise UsageError(
-            f"{len(named)} indices for {len(full)} dimensions", where=f"tensor {snapshot.name!r} {list(snapshot.shape)}"
-        )
-    cut = next((i for i, item in enumerate(plain) if item is ...), len(plain))
-    front, back = plain[:cut], plain[cut + 1 :]
-    for axis, item in [*enumerate(front), *((len(full) - len(back) + i, item) for i, item in enumerate(back))]:
-        dim = snapshot.shape[axis]
+    wanted: list[range] = []
+    shape: list[int] = []
+    for item in (*keys[:cut], *rest, *keys[cut + 1 :]):
+        if item is None:
+            shape.append(1)
+            continue
+        dim = snapshot.shape[len(wanted)]
         if isinstance(item, slice):
-            chosen = range(*item.indices(dim))
-            full[axis] = chosen if chosen.step > 0 else chosen[::-1]
+            if item.step == 0:
+                raise TensorIndexError("a slice's step cannot be zero", where=f"tensor {snapshot.name!r}", do="use another step")
+            try:
+                wanted.append(range(*item.indices(dim)))
+            except TypeError:
+                where = f"tensor {snapshot.name!r} {list(snapshot.shape)}"
+                raise UsageError(f"{item} is no slice of integers", where=where, do="use integers or None in it") from None
+            shape.append(len(wanted[-1]))
         else:
-            index = item.__index__()
-            if not -dim <= index < dim:
-                raise UsageError(
-                    f"index {index} is out of range for axis {axis}",
-                    where=f"tensor {snapshot.name!r} {list(snapshot.shape)}",
-                )
-            full[axis] = range(index % dim, index % dim + 1)
-    return full
+            wanted.append(_one(snapshot, item, len(wanted), dim))
+    return wanted, shape
 
 
-def _read_box(snapshot: TensorSnapshot, ranges: list[range]) -> tuple[np.ndarray[Any, Any], list[int]]:
-    """Read what `ranges` want: an array that holds it, and at which index of the tensor each of its axes begins.
+def _one(snapshot: TensorSnapshot, item: Any, axis: int, dim: int) -> range:
+    where = f"tensor {snapshot.name!r} {list(snapshot.shape)}"
+    if not hasattr(item, "__index__") or isinstance(item, (bool, EllipsisType)) or getattr(item, "ndim", False):
+        raise UsageError(
+            f"{type(item).__name__} is not a basic index",
+            where=where,
+            do="use integers, slices, ... and None here, or index snapshot.numpy()",
+        )
+    index = item.__index__()
+    if not -dim <= index < dim:
+        do = f"use -{dim} to {dim - 1}" if dim else "the axis is empty"
+        raise TensorIndexError(f"index {index} is out of range for axis {axis}", where=where, do=do)
+    return range(index % dim, index % dim + 1)
 
-    The axes before `split` are read index by index; from it on, the bounding box comes in one piece.
-    """
+
+def _read(snapshot: TensorSnapshot, wanted: list[range]) -> np.ndarray[Any, Any]:
+    """The wanted elements, as an array with all axes."""
     import numpy as np
 
-    shape, item = snapshot.shape, snapshot.dtype.bits // 8
-    strides = _strides(shape, item)
-    if any(len(r) == 0 for r in ranges):
-        return np.empty([len(r) for r in ranges], snapshot.dtype.numpy_dtype), [r.start for r in ranges]
+    item = snapshot.dtype.bits // 8
+    strides = _strides(snapshot.shape, item)
+    rising = [axis if axis.step > 0 else axis[::-1] for axis in wanted]
+    steps = [axis.step * stride for axis, stride in zip(rising, strides, strict=True)]
+    split, run = _split(rising, steps, item)
 
-    split = max((axis for axis, r in enumerate(ranges) if len(r) != shape[axis]), default=0)
-    while split and strides[split - 1] * ranges[split - 1].step - _span(ranges[split]) * strides[split] < _PAGE:
-        split -= 1
-
-    first = ranges[split] if ranges else range(1)
-    rows = _span(first)
-    outer = ranges[:split]
-    box = (*(len(r) for r in outer), rows, *shape[split + 1 :]) if ranges else ()
-    array = np.empty(box, snapshot.dtype.numpy_dtype)
-    run = rows * strides[split] if ranges else item
-    flat = memoryview(array.reshape(-1).view(np.uint8))
-    begin = first.start * strides[split] if ranges else 0
+    outer = rising[:split]
+    buffer = np.empty(prod(map(len, outer)) * run, np.uint8)
+    view = memoryview(buffer)
+    first = sum(axis.start * stride for axis, stride in zip(rising[split:], strides[split:], strict=True))
     for number, index in enumerate(product(*outer)):
-        at = begin + sum(i * stride for i, stride in zip(index, strides, strict=False))
-        snapshot.data.read_into(flat[number * run : (number + 1) * run], at)
-    # An outer axis holds only the chosen indices (-1 says so), the split axis begins at the first, the rest are whole.
-    return array, [*(-1 for _ in outer), first.start, *(0 for _ in shape[split + 1 :])] if ranges else []
+        begin = first + sum(i * stride for i, stride in zip(index, strides, strict=False))
+        snapshot.data.read_into(view[number * run : (number + 1) * run], begin)
+
+    packed = _strides(tuple(map(len, outer)), run)
+    part = np.ndarray(list(map(len, rising)), snapshot.dtype.numpy_dtype, buffer, 0, [*packed, *steps[split:]])
+    part = part[tuple(slice(None, None, -1 if axis.step < 0 else 1) for axis in wanted)]
+    return np.ascontiguousarray(part)
 
 
-def _span(r: range) -> int:
-    return r[-1] - r[0] + 1
+def _split(rising: list[range], steps: list[int], item: int) -> tuple[int, int]:
+    """The first axis that is inside a run, and how many bytes a run has."""
+    split, run = len(rising), item
+    while split:
+        count, step = len(rising[split - 1]), steps[split - 1]
+        if count > 1 and step - run >= _PAGE:
+            break
+        run += (count - 1) * step
+        split -= 1
+    return split, run
 
 
 def _strides(shape: Shape, item: int) -> list[int]:
+    """How many bytes one step along each axis is, in C order."""
     strides = [item] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return strides
-
-
-def _inside(keys: tuple[Any, ...], ranges: list[range], offsets: list[int], ndim: int) -> tuple[Any, ...]:
-    """The same index, meant for the box that was read instead of for the whole tensor."""
-    named = sum(item is not None and item is not ... for item in keys)
-    if all(item is not ... for item in keys):
-        keys = (*keys, ...)
-    inside: list[Any] = []
-    axis = 0
-    for item in keys:
-        if item is None:
-            inside.append(None)
-            continue
-        if item is ...:
-            for _ in range(ndim - named):
-                inside.append(_one(slice(None), ranges[axis], offsets[axis]))
-                axis += 1
-            continue
-        inside.append(_one(item, ranges[axis], offsets[axis]))
-        axis += 1
-    return tuple(inside)
-
-
-def _one(item: Any, wanted: range, offset: int) -> Any:
-    if not isinstance(item, slice):
-        return 0 if offset < 0 else wanted.start - offset
-    backwards = item.step is not None and item.step < 0
-    if offset < 0 or not len(wanted):
-        return slice(None, None, -1 if backwards else 1)
-    low, high = wanted[0] - offset, wanted[-1] - offset
-    if backwards:
-        return slice(high, low - 1 if low else None, -wanted.step)
-    return slice(low, high + 1, wanted.step)

@@ -7,13 +7,14 @@ that can be, `numpy(copy=True)` an array of the caller's own, `snapshot[...]` on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, PartsOnly, PendingBytes, TensorData
-from burnstore.dtypes import DType, Shape
-from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError
-from burnstore.sources.base import TensorBytes
+from burnstore.dtypes import DType, Shape, checked_shape
+from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, TensorDataError, UsageError
+from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +59,10 @@ class TensorSnapshot:
         param_id: int | None = None,
         shares_with: tuple[str, ...] = (),
     ) -> None:
+        if not isinstance(dtype, DType):
+            raise UsageError(
+                f"a dtype of {dtype!r} is only a name", where=f"tensor {name!r}", do="use from_data, from_closure or from_blocks"
+            )
         _set_name(self, name)
         _set_dtype(self, dtype)
         _set_shape(self, shape)
@@ -77,10 +82,10 @@ class TensorSnapshot:
         """
         if isinstance(data, TensorData):
             dtype, shape, held_data = data.dtype, data.shape, HeldBytes(data.bytes)
-            return cls(name, dtype, shape, held_data, tuple(containers), param_id)
+            return cls(name, dtype, shape, held_data, tuple(containers), _plain_id(param_id, name))
         from burnstore.arrays import held
 
-        return cls(name, *held(data, name), tuple(containers), param_id)
+        return cls(name, *held(data, name), tuple(containers), _plain_id(param_id, name))
 
     @classmethod
     def from_closure(
@@ -99,8 +104,8 @@ class TensorSnapshot:
         >>> snap.numpy()
         array([1., 1.], dtype=float32)
         """
-        kind, dims = DType.of(dtype), tuple(shape)
-        return cls(name, kind, dims, ComputedBytes(name, kind, dims, closure), tuple(containers), param_id)
+        kind, dims = DType.of(dtype), checked_shape(shape, name)
+        return cls(name, kind, dims, ComputedBytes(name, kind, dims, closure), tuple(containers), _plain_id(param_id, name))
 
     @classmethod
     def from_blocks(
@@ -120,8 +125,8 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_blocks("zeros", "U8", (4,), lambda: (bytes(2) for _ in range(2))).tobytes()
         b'\\x00\\x00\\x00\\x00'
         """
-        kind, dims = DType.of(dtype), tuple(shape)
-        return cls(name, kind, dims, BlockBytes(name, kind.nbytes(dims), blocks), tuple(containers), param_id)
+        kind, dims = DType.of(dtype), checked_shape(shape, name)
+        return cls(name, kind, dims, BlockBytes(name, kind.nbytes(dims), blocks), tuple(containers), _plain_id(param_id, name))
 
     # What is known
 
@@ -129,6 +134,11 @@ class TensorSnapshot:
     def nbytes(self) -> int:
         """How many bytes it takes in a file."""
         return self.data.nbytes
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
 
     @property
     def data(self) -> TensorBytes:
@@ -204,11 +214,18 @@ class TensorSnapshot:
             array = np.empty(self.shape, self.dtype.numpy_dtype)
             self.data.read_into(memoryview(array.reshape(-1).view(np.uint8)))
             return array
-        if memoryview(view).nbytes == 0:
-            view = b""
-        array = np.ndarray(self.shape, self.dtype.numpy_dtype, view)
-        array.flags.writeable = False
-        return array
+        raw = flat(view)
+        if not raw.nbytes:
+            return np.empty(self.shape, self.dtype.numpy_dtype)
+        # frombuffer holds on to the buffer, so that its owner cannot close or resize it; ndarray alone would not
+        return np.ndarray(self.shape, self.dtype.numpy_dtype, np.frombuffer(raw.toreadonly(), np.uint8))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        plain = self.dtype.is_plain and (dtype is None or self.dtype.numpy_dtype == dtype)
+        if copy is False and not (plain and self.data.view() is not None):
+            raise TensorDataError("it cannot be had without a copy", where=f"tensor {self.name!r}", do="leave copy=False out")
+        array = self.numpy(copy=bool(copy))
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def dequantize(self) -> Array:
         """The floats that a quantised tensor stands for, exactly those that Burn computes; other dtypes are refused."""
@@ -234,8 +251,8 @@ class TensorSnapshot:
         """The bytes as a file holds them: little-endian, C order, packed where the dtype is smaller than a byte."""
         view = self.data.view()
         if view is not None:
-            return bytes(view) if not hasattr(view, "tobytes") else view.tobytes()
-        return b"".join(bytes(block) for block in self.data.blocks())
+            return flat(view).tobytes()
+        return b"".join(flat(block).tobytes() for block in self.data.blocks())
 
     def to_data(self) -> TensorData:
         """Its bytes, shape and dtype together, as Burn's `TensorData`.
@@ -283,6 +300,20 @@ class TensorSnapshot:
 _set_name, _set_dtype, _set_shape, _set_given, _set_containers, _set_param_id, _set_shares_with = (
     vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_given", "containers", "param_id", "shares_with")
 )
+
+
+def _plain_id(param_id: int | None, name: str) -> int | None:
+    """A parameter id given by hand as a plain integer of 64 bits."""
+    if param_id is None:
+        return None
+    number = index(param_id) if hasattr(param_id, "__index__") else -1
+    if not 0 <= number < 2**64:
+        raise UsageError(
+            f"a param_id of {param_id!r} is not a number of 64 bits",
+            where=f"tensor {name!r}",
+            do="give an integer from 0 to 2**64 - 1, or None",
+        )
+    return number
 
 
 def _check_shape(name: str, shape: Shape) -> None:

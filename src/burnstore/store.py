@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from burnstore.errors import PickleRefusedError, TensorNotFoundError, UsageError
+from burnstore.errors import MetadataNotFoundError, PickleRefusedError, TensorNotFoundError, UsageError
 from burnstore.formats.base import Contents, Nested
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
 
 if TYPE_CHECKING:
     from burnstore.report import Description
+
+T = TypeVar("T")
+
+# What decides how a file is read; contents that were read under another answer are not kept.
+_READING = {"format", "io", "limits", "auto_extension", "key"}
 
 
 class Store(Mapping[str, TensorSnapshot]):
@@ -52,6 +57,8 @@ class Store(Mapping[str, TensorSnapshot]):
 
         if isinstance(self._given, (str, os.PathLike)):
             return os.fsdecode(self._given)
+        if isinstance(self._given, (bytes, bytearray, memoryview)):
+            return f"<{memoryview(self._given).nbytes} bytes>"
         source = self._contents.source if self._contents is not None else None
         return source.name if source is not None else f"<{type(self._given).__name__}>"
 
@@ -63,7 +70,7 @@ class Store(Mapping[str, TensorSnapshot]):
     @property
     def metadata(self) -> Metadata:
         """The texts that its writer attached."""
-        return Metadata(self.contents.metadata, self._with_metadata)
+        return Metadata(lambda: self.contents.metadata, self._with_metadata)
 
     @property
     def scalars(self) -> Mapping[str, Any]:
@@ -98,18 +105,32 @@ class Store(Mapping[str, TensorSnapshot]):
         except KeyError:
             raise self._not_found(name) from None
 
+    @overload
+    def get(self, name: str, /) -> TensorSnapshot | None: ...
+    @overload
+    def get(self, name: str, /, default: TensorSnapshot) -> TensorSnapshot: ...
+    @overload
+    def get(self, name: str, /, default: T) -> TensorSnapshot | T: ...
+    def get(self, name: str, /, default: object = None) -> object:
+        """One tensor, or `default` where there is none of that name."""
+        try:
+            return self.contents.snapshot(name)
+        except KeyError:
+            return default
+
     def _not_found(self, name: str) -> TensorNotFoundError:
+        from burnstore.render import count_text
         from burnstore.suggest import closest
 
         if not isinstance(name, str):
             return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do="names are text")
-        meant = closest(name, self.contents.names())
         nests: list[str] = self.contents.nests() if isinstance(self.contents, Nested) else []
         nest = next((nest for nest in nests if f"{nest}.{name}" in self.contents), None)
         if nest is not None:
             do = f"it is there as {f'{nest}.{name}'!r}; or open that part: burnstore.open(path, key={nest!r})"
             return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)
-        do = f"did you mean {meant!r}?" if meant else f"it has {len(self)} tensors: list(store) names them"
+        meant = closest(name, self.contents.names())
+        do = f"did you mean {meant!r}?" if meant else f"it has {count_text(len(self), 'tensor')}; list(store) names them"
         return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)
 
     def __iter__(self) -> Iterator[str]:
@@ -120,6 +141,10 @@ class Store(Mapping[str, TensorSnapshot]):
 
     def __contains__(self, name: object) -> bool:
         return name in self.contents
+
+    def keys(self) -> Names:
+        """All names in order; it prints as a list and can be indexed."""
+        return Names(self)
 
     def open(self) -> Self:
         """Open and list the file now rather than when a tensor is first asked for."""
@@ -146,7 +171,8 @@ class Store(Mapping[str, TensorSnapshot]):
 
     def _with(self, **changes: Any) -> Self:
         """The same store with other options."""
-        return type(self)(self._given, replace(self._options, **changes), contents=self._contents)
+        contents = None if changes.keys() & _READING else self._contents
+        return type(self)(self._given, replace(self._options, **changes), contents=contents)
 
     __hash__ = object.__hash__
 
@@ -171,20 +197,46 @@ class Store(Mapping[str, TensorSnapshot]):
         )
 
 
+class Names(KeysView[str]):
+    """The names of a store: a view of keys that prints as a list and can be indexed."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._names = list(store)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._names[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __repr__(self) -> str:
+        return repr(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        return self._names == other if isinstance(other, list) else super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class Metadata(Mapping[str, str]):
     """A store's metadata: `store.metadata["k"]` is a value, `store.metadata("k", "v")` a store that will write it."""
 
-    __slots__ = ("_set", "_values")
+    __slots__ = ("_read", "_set")
 
-    def __init__(self, values: Mapping[str, str], set: Any) -> None:
-        self._values = values
+    def __init__(self, read: Callable[[], Mapping[str, str]], set: Callable[[str, str], Any]) -> None:
+        self._read = read  # only when a value is asked for: the file may be one that is about to be replaced
         self._set = set
+
+    @property
+    def _values(self) -> Mapping[str, str]:
+        return self._read()
 
     def __getitem__(self, key: str) -> str:
         try:
             return self._values[key]
         except KeyError:
-            raise TensorNotFoundError(
+            raise MetadataNotFoundError(
                 f"there is no metadata {key!r}", do=f"there is {', '.join(self._values) or 'none at all'}"
             ) from None
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 # Burn's threshold: below it a suggestion is a guess.
 THRESHOLD = 0.7
+# Comparing costs the product of both lengths, and a file can have any number of names: the likeliest ones are looked at.
+_MOST_COMPARISONS = 2_000_000
 
 
 def similarity(a: str, b: str) -> float:
@@ -36,15 +38,26 @@ def similarity(a: str, b: str) -> float:
     return (matches / len(a) + matches / len(b) + (matches - swaps) / matches) / 3
 
 
+def _shared(a: str, b: str) -> int:
+    """How many letters two names begin with alike."""
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The most similar of `names`, if it is similar enough; of equals the first in the alphabet.
 
     >>> closest("conv1.wieght", ["conv1.weight", "conv1.bias"])
     'conv1.weight'
     """
-    best, score = None, THRESHOLD
-    for candidate in sorted(names):
+    best, score, left = None, THRESHOLD, _MOST_COMPARISONS
+    for candidate in sorted(names, key=lambda other: (-_shared(name, other), other)):
+        left -= len(name) * len(candidate)
+        if left < 0:
+            break
+        short, long = sorted((len(name), len(candidate)))
+        if (2 + short / max(1, long)) / 3 < THRESHOLD:  # no letters in common could make up for the length
+            continue
         this = similarity(name, candidate)
-        if this > score or (best is None and this == score):
+        if this > score or (this == score and (best is None or candidate < best)):
             best, score = candidate, this
     return best

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burnstore.errors import BurnstoreError, DTypeError, FormatError, LimitError, SourceError, UsageError
+from burnstore.errors import BurnstoreError, DTypeError, FormatError, LimitError
 from burnstore.formats.base import Contents
 from burnstore.formats.sharded import ShardedContents
 from burnstore.formats.table import by_name
+from burnstore.limits import Limits
 from burnstore.opening import open_contents
 from burnstore.options import Options
 from burnstore.report import Problem, Verification
@@ -17,22 +18,20 @@ from burnstore.store import Store
 def verify_source(given: object, options: Options) -> Verification:
     """What is wrong with a source, and what is odd about it. A file that cannot be had at all is an error, not a finding."""
     if isinstance(given, Store):
-        return _verify(given.contents, given.name)
+        return _verify(given.contents, given.name, options.limits)
     name = Store(given).name
     try:
         contents = open_contents(given, options)
-    except (SourceError, UsageError):
-        raise
     except (FormatError, LimitError) as error:
         return Verification(name, None, 0, 0, (str(error),), ())
     try:
-        return _verify(contents, contents.source.name if contents.source else name)
+        return _verify(contents, contents.source.name if contents.source else name, options.limits)
     finally:
         contents.close()
 
 
-def _verify(contents: Contents, name: str) -> Verification:
-    findings = list(_format_oddities(contents))
+def _verify(contents: Contents, name: str, limits: Limits) -> Verification:
+    findings = list(_format_oddities(contents, limits))
     problems: list[str] = [str(finding) for finding in findings if isinstance(finding, Problem)]
     oddities = [finding for finding in findings if not isinstance(finding, Problem)]
     nbytes = 0
@@ -53,14 +52,14 @@ def _verify(contents: Contents, name: str) -> Verification:
     return Verification(name, contents.format, len(contents), nbytes, tuple(problems), tuple(oddities))
 
 
-def _format_oddities(contents: Contents) -> Iterator[str]:
+def _format_oddities(contents: Contents, limits: Limits) -> Iterator[str]:
     if isinstance(contents, ShardedContents):
         yield from contents.oddities
         for shard, inner in contents.shards.items():
-            for oddity in _format_oddities(inner):
+            for oddity in _format_oddities(inner, limits):
                 yield Problem(f"{shard}: {oddity}") if isinstance(oddity, Problem) else f"{shard}: {oddity}"
     elif contents.source is not None:
-        yield from by_name(contents.format).verify(contents.source, contents)
+        yield from by_name(contents.format).verify(contents.source, contents, limits)
 
 
 def _strange_booleans(data: bytes, width: int) -> bool:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burnstore.dtypes import DType, Shape
+from burnstore.dtypes import Shape
 from burnstore.formats.base import Contents
 from burnstore.sources.base import Source
 
@@ -28,6 +28,8 @@ _READ_BYTES = 8 * 1024 * 1024
 # Below this the threads cost more than they bring.
 _THREADS_FROM = 64 * 1024 * 1024
 _ALIGNMENT = 64
+# More dimensions than any version of NumPy 1 takes are the snapshot's matter, which says so.
+_MAX_DIMS = 32
 
 
 class _Arena:
@@ -47,12 +49,15 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
     arrays: dict[str, Array] = {}
     arenas: list[_Arena] = []
     arena: _Arena | None = None
+    kinds: dict[str, np.dtype[Any]] = {}
     for name, dtype, shape, source, begin, end in contents.rows():
-        if source is None or begin == end or not dtype.is_plain or len(shape) > 32:
-            arrays[name] = _copied(contents, name)
+        kind = kinds.get(dtype.name)
+        if kind is None and dtype.is_plain:
+            kind = kinds[dtype.name] = dtype.numpy_dtype
+        if kind is None or source is None or begin == end or len(shape) > _MAX_DIMS:
+            arrays[name] = contents.snapshot(name).numpy(copy=True)
             continue
         arrays[name] = _PENDING
-        kind = dtype.numpy_dtype
         if (
             arena is None
             or arena.source is not source
@@ -74,11 +79,6 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
 
 
 _PENDING: Any = None
-
-
-def _copied(contents: Contents, name: str) -> Array:
-    array = contents.snapshot(name).numpy(copy=True)
-    return array if array.flags.writeable else array.copy()
 
 
 def _aligned(nbytes: int) -> Array:
@@ -124,10 +124,15 @@ def _in_threads(reads: list[tuple[Source, int, memoryview]], threads: int) -> No
         except BaseException as error:
             errors.append(error)
 
-    workers = [Thread(target=work, daemon=True) for _ in range(min(threads, len(reads)) - 1)]
-    for worker in workers:
-        worker.start()
+    workers: list[Thread] = []
     try:
+        for _ in range(min(threads, len(reads)) - 1):
+            worker = Thread(target=work, daemon=True)
+            try:
+                worker.start()
+            except RuntimeError:  # no threads here, or no more of them: this one does the rest
+                break
+            workers.append(worker)
         work()
     finally:
         for worker in workers:
@@ -140,20 +145,23 @@ def read_views(contents: Contents) -> dict[str, Array]:
     """Every tensor as a read-only view of the mapped file, or of the buffer it came from; owned where that cannot be."""
     import numpy as np
 
-    wholes: dict[int, memoryview | None] = {}
+    wholes: dict[int, Array | None] = {}
     arrays: dict[str, Array] = {}
-    dtypes: dict[DType, np.dtype[Any] | None] = {}
+    kinds: dict[str, np.dtype[Any]] = {}
     for name, dtype, shape, source, begin, end in contents.rows():
         if source is None or begin == end:
             arrays[name] = contents.snapshot(name).numpy()
             continue
         key = id(source)
         if key not in wholes:
-            wholes[key] = source.view(0, source.size)
-        if dtype not in dtypes:
-            dtypes[dtype] = dtype.numpy_dtype if dtype.is_plain else None
-        whole, kind = wholes[key], dtypes[dtype]
-        if whole is None or kind is None or len(shape) > 32:
+            view = source.view(0, source.size)
+            # frombuffer holds on to the buffer, so that its owner cannot close or resize it; ndarray alone would not
+            wholes[key] = None if view is None else np.frombuffer(view, np.uint8)
+        kind = kinds.get(dtype.name)
+        if kind is None and dtype.is_plain:
+            kind = kinds[dtype.name] = dtype.numpy_dtype
+        whole = wholes[key]
+        if whole is None or kind is None or len(shape) > _MAX_DIMS:
             arrays[name] = contents.snapshot(name).numpy()
         else:
             arrays[name] = np.ndarray(shape, kind, whole, begin)

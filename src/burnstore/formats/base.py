@@ -99,7 +99,7 @@ class Format(Protocol):
         Names are known to be text and different. Metadata of `None` is none at all, an empty one may be written as such.
         """
 
-    def verify(self, source: Source, contents: Contents) -> Iterator[str]:
+    def verify(self, source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
         """The oddities that reading tolerates."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burnstore.errors import UnknownFormatError
 from burnstore.formats.base import Format
 from burnstore.formats.table import by_suffix, in_order, known_names
-from burnstore.sources.base import HEAD_BYTES, Source
+from burnstore.sources.base import Source
 
 # What people have in their hands when they think that it is a weight file: first bytes, what it is, what to do.
 _LOOK_ALIKES: tuple[tuple[bytes, str, str], ...] = (
@@ -31,11 +31,13 @@ _LOOK_ALIKES: tuple[tuple[bytes, str, str], ...] = (
     (b"burn", "almost Burnpack: Burnpack begins with NRUB", "the file was written with its magic bytes reversed"),
 )
 
+# Enough for every magic number, and for white space before a text.
+_HEAD_BYTES = 1024
+
 
 def detect(source: Source, path: str | None = None) -> Format:
     """The format of a source; `path` breaks ties, and decides who explains a file that nobody recognizes."""
-    head = bytes(source.read(0, min(HEAD_BYTES, source.size)))
-    named = None
+    head = bytes(source.read(0, min(_HEAD_BYTES, source.size)))
     for format in in_order():
         if format.recognizes(head, source.size):
             return format

@@ -8,6 +8,7 @@ from burnstore.dtypes import DType, Shape
 from burnstore.errors import FormatError
 
 _MAX_DIM = 2**63 - 1
+_DAMAGED = "the file is damaged"
 
 
 def checked_nbytes(dtype: str, shape: Shape, dtypes: Mapping[str, DType], where: str) -> int:
@@ -18,16 +19,18 @@ def checked_nbytes(dtype: str, shape: Shape, dtypes: Mapping[str, DType], where:
     bits = max(1, kind.bits)
     for dim in shape:
         if not 0 <= dim <= _MAX_DIM:
-            raise FormatError(f"a dimension of {dim} in shape {_short(shape)} is not a size", where=where)
+            raise FormatError(f"a dimension of {dim} in shape {_short(shape)} is not a size", where=where, do=_DAMAGED)
         bits *= dim or 1
         if bits >= 2**64:
-            raise FormatError(f"the size of shape {_short(shape)} overflows 64 bits", where=where)
-    if kind.bits == 4 and shape and shape[-1] % 2:
-        raise FormatError(f"an odd last dimension of {dtype} in shape {_short(shape)} is not whole bytes", where=where)
+            raise FormatError(f"the size of shape {_short(shape)} overflows 64 bits", where=where, do=_DAMAGED)
+    if kind.name == "F4" and shape and shape[-1] % 2:
+        raise FormatError(
+            f"an odd last dimension of {dtype} in shape {_short(shape)} is not whole bytes", where=where, do=_DAMAGED
+        )
     try:
         return kind.nbytes(shape)
     except (TypeError, ValueError) as error:
-        raise FormatError(str(error).rstrip("."), where=where) from None
+        raise FormatError(str(error).rstrip("."), where=where, do=_DAMAGED) from None
 
 
 def _short(shape: Shape) -> str:

@@ -11,6 +11,7 @@ shard lies in the index's folder or below it; that it may be a symlink to elsewh
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,11 +19,21 @@ import msgspec
 
 from burnstore.errors import FormatError, LimitError, SourceNotFoundError, UsageError
 from burnstore.formats.base import Contents, Row
+from burnstore.formats.json_keys import SPACE, refuse_repeated_keys
 from burnstore.limits import Limits
 from burnstore.snapshot import TensorSnapshot
 from burnstore.sources.base import Source
 
 SUFFIX = ".index.json"
+
+
+class _Metadata(msgspec.Struct):
+    total_size: int | float | str | None = None
+
+
+_decode_index = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_weight_map = msgspec.json.Decoder(dict[str, str]).decode
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
 
 
 class ShardedContents:
@@ -73,8 +84,12 @@ def read_index(source: Source, path: str, limits: Limits, open_shard: Callable[[
     shards: dict[str, Contents] = {}
     for shard in dict.fromkeys(weight_map.values()):
         inside = os.path.normpath(shard)
-        if os.path.isabs(shard) or inside.startswith("..") or "\\" in shard or "\0" in shard or not shard:
-            raise FormatError(f"its shard {shard!r} is outside its folder", where=source.name, do="shards lie beside their index")
+        if not _is_inside(shard, inside):
+            raise FormatError(
+                f"its shard {shard[:100]!r} is outside its folder, or no weight file",
+                where=source.name,
+                do="shards lie beside it",
+            )
         try:
             shards[shard] = open_shard(os.path.join(folder, inside))
         except SourceNotFoundError:
@@ -93,21 +108,36 @@ def read_index(source: Source, path: str, limits: Limits, open_shard: Callable[[
     return ShardedContents(shards, weight_map, _oddities(shards, weight_map, total_size))
 
 
+def _is_inside(shard: str, path: str) -> bool:
+    odd = not shard or len(shard) > 1000 or "\\" in shard or "\0" in shard
+    return not (odd or os.path.isabs(shard) or path.startswith("..") or is_index(path))
+
+
 def _parse(source: Source, limits: Limits) -> tuple[dict[str, str], object]:
     if source.size > limits.index_bytes:
-        raise LimitError(f"an index of {source.size} bytes is over the cap of {limits.index_bytes}", where=source.name)
+        raise LimitError(
+            f"an index of {source.size} bytes is over the cap of {limits.index_bytes}",
+            where=source.name,
+            do="pass limits=Limits(index_bytes=...)",
+        )
+    text = bytes(source.read(0, source.size))
     try:
-        index: Any = msgspec.json.decode(bytes(source.read(0, source.size)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise FormatError(f"it is not JSON ({error})", where=source.name, do="it is no index of shards") from None
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(weight_map, dict):
-        raise FormatError("it has no map called weight_map", where=source.name, do="it is no index of shards")
-    wrong = next((name for name, shard in weight_map.items() if not isinstance(shard, str)), None)
-    if wrong is not None:
-        raise FormatError(f"the shard of tensor {wrong!r} is not a file name", where=source.name)
-    metadata = index.get("metadata")
-    return weight_map, metadata.get("total_size") if isinstance(metadata, dict) else None
+        index = _decode_index(text)
+        weight_map = _decode_weight_map(index["weight_map"])
+        metadata = _decode_metadata(index.get("metadata", b"{}"))
+    except KeyError:
+        raise FormatError("it has no map called weight_map", where=source.name, do=_NO_INDEX) from None
+    except msgspec.ValidationError as error:
+        raise FormatError(f"its weight_map is no map of names to file names: {error}", where=source.name, do=_NO_INDEX) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"it is not JSON ({error})", where=source.name, do=_NO_INDEX) from None
+    refuse_repeated_keys(bytes(index["weight_map"]), len(weight_map), f"{source.name}, weight_map")
+    if len(re.findall(rb'"weight_map"' + SPACE + b":", text)) > 1 + ("weight_map" in weight_map):
+        raise FormatError("'weight_map' stands there twice", where=source.name, do="one of the two would be lost")
+    return weight_map, metadata.total_size
+
+
+_NO_INDEX = "it is no index of shards"
 
 
 def _oddities(shards: Mapping[str, Contents], weight_map: Mapping[str, str], total_size: object) -> list[str]:

@@ -41,4 +41,8 @@ def layout_matters(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     >>> layout_matters({"fc.weight": (4, 3), "conv.weight": (2, 2, 3, 3), "conv.bias": (2,), "norm.weight": (4,)})
     ['fc.weight', 'norm.weight']
     """
-    return [name for name, shape in shapes.items() if len(shape) in (1, 2) and name.rpartition(".")[2] == "weight"]
+    return [name for name, shape in shapes.items() if len(shape) in (1, 2) and _is_weight(name.rpartition(".")[2])]
+
+
+def _is_weight(word: str) -> bool:
+    return word.endswith("weight") or word.startswith("weight_")  # in_proj_weight of attention, weight_ih_l0 of an LSTM

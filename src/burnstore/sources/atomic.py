@@ -38,9 +38,15 @@ class AtomicFile:
 
     def __init__(self, path: str | os.PathLike[str], size: int, *, overwrite: bool = False, fsync: bool = True) -> None:
         self.name = os.fspath(path)
-        self._target = os.path.realpath(self.name)  # a symlink stays, what it points to is replaced
+        try:
+            self._target = os.path.realpath(self.name)  # a symlink stays, what it points to is replaced
+        except (OSError, ValueError) as error:
+            raise from_os_error(error if isinstance(error, OSError) else OSError(str(error)), self.name) from None
+        if self.name.endswith(os.sep):
+            raise SourceIsDirectoryError("this is the path of a folder", where=self.name, do="give the path of a file in it")
         self._overwrite = overwrite
         self._fsync = fsync
+        self._committed = False
         self._replaced = self._check_target()
         self._scratch, self.fd = self._create()
         try:
@@ -55,20 +61,35 @@ class AtomicFile:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def commit(self) -> None:
-        """Make the scratch file the target."""
+    def finish(self) -> None:
+        """Bring all of it to the disk and close it; `commit()` does so if nobody did."""
+        if self.fd < 0:
+            return
         try:
             if self._replaced is not None:
                 self._keep_permissions(self._replaced)
             if self._fsync:
                 os.fsync(self.fd)
-            os.close(self.fd)
-            self.fd = -1
+        except OSError as error:
+            raise self.explain(error) from None
+        os.close(self.fd)
+        self.fd = -1
+
+    def commit(self) -> None:
+        """Make the scratch file the target."""
+        self.finish()
+        try:
             self._rename()
         except OSError as error:
             raise error if isinstance(error, SourceError) else self.explain(error) from None
+        self._committed = True
         if self._fsync:
             _fsync_folder(os.path.dirname(self._target))
+
+    def retract(self) -> None:
+        """Remove the target again, if `commit()` made it."""
+        if self._committed:
+            os.unlink(self._target)
 
     def discard(self) -> None:
         """Remove the scratch file; nothing happens after `commit()`."""
@@ -88,9 +109,13 @@ class AtomicFile:
             return from_os_error(error, self.name)
         if needed is None:
             needed = os.fstat(self.fd).st_size if self.fd >= 0 else 0
-        free = os.statvfs(os.path.dirname(self._target)).f_bavail * os.statvfs(os.path.dirname(self._target)).f_frsize
+        try:
+            disk = os.statvfs(os.path.dirname(self._target))
+            free = f"{disk.f_bavail * disk.f_frsize:,}"
+        except (OSError, AttributeError):
+            free = "fewer"
         made = NoSpaceError(
-            f"the disk is full: {needed:,} bytes are needed and {free:,} are free",
+            f"the disk is full: {needed:,} bytes are needed and {free} are free",
             where=self.name,
             do="free some space or save elsewhere; nothing was changed",
         )
@@ -121,10 +146,10 @@ class AtomicFile:
         return TargetExistsError("the file exists", where=self.name, do="pass overwrite=True to replace it")
 
     def _create(self) -> tuple[str, int]:
-        folder, name = os.path.split(self._target)
+        folder = os.path.dirname(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         while True:
-            scratch = os.path.join(folder, f".{name[:120]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+            scratch = os.path.join(folder, f".burnstore-{os.getpid()}-{os.urandom(6).hex()}.tmp")
             try:
                 return scratch, os.open(scratch, flags, 0o666)
             except FileExistsError:

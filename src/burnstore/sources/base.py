@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from burnstore.errors import TruncatedError
+from burnstore.errors import TruncatedError, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -90,6 +90,17 @@ class FileRange:
             self.source.read_into(at, piece)
             yield piece
             at += len(piece)
+
+
+def flat(buffer: Buffer) -> memoryview:
+    """The bytes of a buffer, one after another."""
+    view = memoryview(buffer)
+    if not view.nbytes:
+        return memoryview(b"")
+    try:
+        return view.cast("B")
+    except TypeError as error:
+        raise UsageError(f"a buffer does not lie in one piece ({error})", do="give contiguous bytes") from None
 
 
 def check_range(source: Source, begin: int, end: int, size: int) -> None:

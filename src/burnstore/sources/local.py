@@ -46,9 +46,10 @@ class LocalFile:
     """A file of this machine as a source."""
 
     def __init__(self, path: str | os.PathLike[str], io: IO = "auto") -> None:
-        self._name = os.fspath(path)
+        path = os.fspath(path)
+        self._name = path or "''"
         try:
-            descriptor = _Descriptor(self._name)
+            descriptor = _Descriptor(path)
             status = os.fstat(descriptor.fd)
         except ValueError as error:  # a NUL in the path
             raise SourceError(str(error), where=repr(self._name)) from None
@@ -70,11 +71,6 @@ class LocalFile:
     @property
     def size(self) -> int:
         return self._size
-
-    @property
-    def fd(self) -> int:
-        """The open file's number, for kernel copies."""
-        return self._open().fd
 
     @property
     def is_mapped(self) -> bool:
@@ -109,8 +105,6 @@ class LocalFile:
             self._open()
             return self._head[begin:end]
         check_range(self, begin, end, self._size)
-        if begin < len(self._head):
-            return self._head[begin:] + self._pread(self._open(), len(self._head), end - len(self._head))
         return self._pread(self._open(), begin, end - begin)
 
     def read_into(self, begin: int, out: memoryview) -> None:
@@ -119,7 +113,7 @@ class LocalFile:
             while done < len(out):
                 got = _read_at(descriptor.fd, begin + done, out[done:])
                 if not got:
-                    check_range(self, begin, begin + len(out), begin + done)
+                    check_range(self, begin, begin + len(out), min(begin + done, os.fstat(descriptor.fd).st_size))
                 done += got
         except OSError as error:
             raise error if isinstance(error, SourceError) else from_os_error(error, self._name) from None

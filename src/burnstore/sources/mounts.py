@@ -56,7 +56,7 @@ def _in_mount_table(device: str) -> bool:
                 mount, _, filesystem = line.partition(" - ")
                 if mount.split(" ", 3)[2] == device:
                     kind = filesystem.split(" ", 1)[0]
-                    return kind in _NETWORK or kind.startswith("fuse.")
+                    return kind in _NETWORK or kind == "fuse" or kind.startswith("fuse.")
     except OSError:  # no such table on this system: nothing is known to be remote
         pass
     return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from burnstore.errors import SourceClosedError, SourceError, TruncatedError, UsageError
+from burnstore.errors import BurnstoreError, SourceClosedError, SourceError, TruncatedError, UsageError, from_os_error
 from burnstore.sources.memory import MemorySource
 
 
@@ -49,15 +49,18 @@ class StreamSource:
 
     def read_into(self, begin: int, out: memoryview) -> None:
         file = self._file
-        if file is None or file.closed:
+        if file is None or getattr(file, "closed", False):
             raise SourceClosedError("it was closed", where=self._name, do="read tensors before closing it")
         with self._lock:
-            was = file.tell()
             try:
-                file.seek(begin)
-                self._fill(file, begin, out)
-            finally:
-                file.seek(was)
+                was = file.tell()
+                try:
+                    file.seek(begin)
+                    self._fill(file, begin, out)
+                finally:
+                    file.seek(was)
+            except Exception as error:
+                raise _unreadable(error, self._name) from None
 
     def _fill(self, file: BinaryIO, begin: int, out: memoryview) -> None:
         done = 0
@@ -96,9 +99,21 @@ def open_stream(file: object) -> StreamSource | MemorySource:
         pass
     except ValueError:  # "I/O operation on closed file"
         raise SourceClosedError("this file object is closed", where=name, do="open it again") from None
-    except OSError as error:
-        raise SourceError(str(error), where=name) from None
-    content = file.read()  # type: ignore[attr-defined]
+    except (OSError, EOFError) as error:
+        raise _unreadable(error, name) from None
+    try:
+        content = file.read()  # type: ignore[attr-defined]
+    except Exception as error:
+        raise _unreadable(error, name) from None
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise UsageError("this file object gives text", where=name, do='open the file in binary mode: open(path, "rb")')
     return MemorySource(content, name)
+
+
+def _unreadable(error: Exception, name: str) -> BurnstoreError:
+    """What a file object raised: gzip, zip and network files have errors of their own beside OSError."""
+    if isinstance(error, BurnstoreError):
+        return error
+    if isinstance(error, OSError):
+        return from_os_error(error, name)
+    return SourceError(f"reading it failed: {type(error).__name__}: {error}", where=name, do="the file is damaged: get it again")

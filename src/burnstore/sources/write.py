@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from burnstore.errors import SourceError, TensorDataError
-from burnstore.sources.base import TensorBytes
+from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -22,6 +22,7 @@ _SMALL = 64 * 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_BUFFERS = 1000
 _IOV_MAX = 1024  # what Linux takes in one writev
+_PUSH_BYTES = 32 * 1024 * 1024
 _ZEROS = bytes(4096)
 
 
@@ -50,7 +51,7 @@ class Sink(Protocol):
 
 def write_layout(layout: Layout, sink: Sink) -> None:
     """Send the bytes of `layout` to `sink`, in order."""
-    batch: list[Buffer] = [layout.header]
+    batch: list[Buffer] = [layout.header] if layout.header else []
     at = batched = len(layout.header)
 
     for part in layout.parts:
@@ -60,7 +61,8 @@ def write_layout(layout: Layout, sink: Sink) -> None:
             batched += gap
         nbytes = part.data.nbytes
         if nbytes > _SMALL:
-            sink(batch, batched)
+            if batch:
+                sink(batch, batched)
             batch, batched = [], 0
             _write_large(part, sink)
         elif nbytes:
@@ -73,14 +75,15 @@ def write_layout(layout: Layout, sink: Sink) -> None:
     if layout.size > at:
         batch.extend(_zeros(layout.size - at))
         batched += layout.size - at
-    sink(batch, batched)
+    if batch:
+        sink(batch, batched)
 
 
 def _whole(part: Part) -> Buffer:
     view = part.data.view()
     if view is not None:
         return view
-    pieces = [bytes(block) for block in part.data.blocks()]
+    pieces = [flat(block).tobytes() for block in part.data.blocks()]
     whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(whole) != part.data.nbytes:
         raise _wrong_length(part, len(whole))
@@ -90,7 +93,7 @@ def _whole(part: Part) -> Buffer:
 def _write_large(part: Part, sink: Sink) -> None:
     written = 0
     for block in part.data.blocks():
-        length = memoryview(block).nbytes
+        length = flat(block).nbytes
         if written + length > part.data.nbytes:
             raise _wrong_length(part, written + length)
         sink([block], length)
@@ -103,7 +106,7 @@ def _wrong_length(part: Part, got: int) -> TensorDataError:
     return TensorDataError(
         f"its shape and dtype need {part.data.nbytes} bytes, and its blocks gave {got}",
         where=f"tensor {part.name!r}",
-        do="give blocks that add up; nothing was written",
+        do="give blocks that add up",
     )
 
 
@@ -114,54 +117,78 @@ def _zeros(length: int) -> Iterator[bytes]:
         length -= len(piece)
 
 
-def to_descriptor(fd: int) -> Sink:
-    """A sink that writes to an open file, all buffers in one call where the system has it."""
+def to_descriptor(fd: int, *, durable: bool = False) -> Sink:
+    """A sink that writes to an open file, all buffers in one call where the system has it.
+
+    With `durable` the disk is set to work while the rest is still being written, so that the fsync at the end, which the
+    caller does, has little left to wait for.
+    """
+    push = _Push(fd).after if durable and hasattr(os, "posix_fadvise") else _nothing
 
     def plain(buffers: Iterable[Buffer], nbytes: int) -> None:
         for buffer in buffers:
-            _write_all(fd, _flat(buffer))
+            view = flat(buffer)
+            while view.nbytes:
+                done = os.write(fd, view[:_PUSH_BYTES])
+                push(done)
+                view = view[done:]
 
     def gathered(buffers: Sequence[Buffer], nbytes: int) -> None:
-        if len(buffers) > _IOV_MAX:
+        if len(buffers) == 1 or len(buffers) > _IOV_MAX:
             plain(buffers, nbytes)
             return
         done = os.writev(fd, buffers)
+        push(done)
         if done < nbytes:  # a signal came, or the call reached the system's 2 GiB
             plain(_after(buffers, done), nbytes - done)
 
     return gathered if hasattr(os, "writev") else plain
 
 
+class _Push:
+    """Starts writing to the disk what was written to the page cache, every few megabytes.
+
+    That is what Linux does when it is told that pages are not needed and they are not on the disk yet.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._begin = self._end = 0
+
+    def after(self, nbytes: int) -> None:
+        self._end += nbytes
+        if self._end - self._begin >= _PUSH_BYTES:
+            try:
+                os.posix_fadvise(self._fd, self._begin, self._end - self._begin, os.POSIX_FADV_DONTNEED)
+            except OSError:  # an advice that this file system does not take
+                pass
+            self._begin = self._end
+
+
+def _nothing(nbytes: int) -> None:
+    pass
+
+
 def _after(buffers: Iterable[Buffer], done: int) -> Iterator[memoryview]:
     """What is left of the buffers after their first `done` bytes."""
     for buffer in buffers:
-        view = _flat(buffer)
+        view = flat(buffer)
         if done < len(view):
             yield view[done:]
         done = max(0, done - len(view))
-
-
-def _flat(buffer: Buffer) -> memoryview:
-    view = memoryview(buffer)
-    return view.cast("B") if view.nbytes else memoryview(b"")
-
-
-def _write_all(fd: int, view: memoryview) -> None:
-    while view.nbytes:
-        view = view[os.write(fd, view) :]
 
 
 def to_file_object(file: BinaryIO) -> Sink:
     """A sink that writes to a binary file object, which need not be able to seek."""
 
     def write(buffers: Sequence[Buffer], nbytes: int) -> None:
-        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0] if buffers else b"", file)
+        _send(file.write, b"".join(buffers) if len(buffers) > 1 else buffers[0], file)
 
     return write
 
 
 def _send(write: Callable[[Buffer], int | None], buffer: Buffer, file: BinaryIO) -> None:
-    view = _flat(buffer)
+    view = flat(buffer)
     while view.nbytes:
         done = write(view)
         if done is None or done == view.nbytes:  # buffered files take all, or do not say

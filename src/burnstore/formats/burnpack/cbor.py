@@ -11,30 +11,27 @@ from typing import Any
 
 import cbor2
 
-from burnstore.errors import FormatError
+from burnstore.errors import FormatError, LimitError
 from burnstore.limits import Limits
 
 # The tags that cbor2 would act upon by itself; those that it does not know come to `tag_hook`.
 _BUILT_IN_TAGS = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799)
-_NOT_CONTAINERS = bytes(range(0x80, 0xC0))
 
 
 def decode(block: bytes, limits: Limits, where: str) -> Any:
     """The plain value of a CBOR block; what comes after it is left alone, as Burn does."""
-    # A byte can open a list that costs 56, so count before building. Bytes of text are counted too: this is a cap.
-    if len(block) > limits.burnpack_containers:
-        containers = len(block) - len(block.translate(None, _NOT_CONTAINERS))
-        if containers > limits.burnpack_containers:
-            raise FormatError(
-                f"its metadata may open {containers} maps and lists, over the cap of {limits.burnpack_containers}",
-                where=where,
-                do="pass limits=Limits(burnpack_containers=...) if it is meant",
-            )
+    if len(block) > limits.burnpack_decoded_bytes:  # a byte can open a list that costs 64
+        raise LimitError(
+            f"its metadata is not as Burn writes it, and {len(block)} bytes are over the cap of {limits.burnpack_decoded_bytes}",
+            where=where,
+            do="pass limits=Limits(burnpack_decoded_bytes=...) if it is meant",
+        )
     try:
         return cbor2.loads(
             block,
             max_depth=limits.burnpack_depth,
             allow_duplicate_keys=False,
+            strict_hashable_types=True,  # others can be made to collide
             semantic_decoders=_REFUSED,
             tag_hook=_refuse,
         )
@@ -86,10 +83,13 @@ def head(major: int, number: int) -> bytes:
     if number < 0x100:
         return bytes((major | 24, number))
     if number < 0x10000:
-        return struct.pack(">BH", major | 25, number)
+        return _two_bytes(major | 25, number)
     if number < 0x100000000:
-        return struct.pack(">BI", major | 26, number)
-    return struct.pack(">BQ", major | 27, number)
+        return _four_bytes(major | 26, number)
+    return _eight_bytes(major | 27, number)
+
+
+_two_bytes, _four_bytes, _eight_bytes = (struct.Struct(code).pack for code in (">BH", ">BI", ">BQ"))
 
 
 def _float(value: float) -> bytes:

@@ -12,12 +12,14 @@ from burnstore.errors import FormatError, LimitError, TruncatedError
 from burnstore.formats.base import Entry, HeaderContents, Span
 from burnstore.formats.burnpack.cbor import decode
 from burnstore.formats.burnpack.header import HEADER_BYTES, MAGIC, VERSION, align, unpack_header
-from burnstore.formats.burnpack.spelling import PLAIN, read_dtype
+from burnstore.formats.burnpack.plain import TooManyTensorsError, read_plain
+from burnstore.formats.burnpack.spelling import PLAIN, enter_dtype
 from burnstore.formats.geometry import checked_nbytes
 from burnstore.limits import Limits
 from burnstore.sources.base import Source
 
 ParamId = Annotated[int, msgspec.Meta(ge=0)]
+Scalars = dict[str, dict[str, bool | int | float]]
 
 
 class Descriptor(msgspec.Struct, frozen=True, gc=False):
@@ -34,26 +36,40 @@ class Metadata(msgspec.Struct, frozen=True, gc=False):
 
     tensors: dict[str, Descriptor]
     metadata: dict[str, str] = {}
-    scalars: dict[str, dict[str, bool | int | float]] = {}
+    scalars: Scalars = {}
+
+
+class Rest(msgspec.Struct, frozen=True, gc=False):
+    """The CBOR without the tensors."""
+
+    metadata: dict[str, str] = {}
+    scalars: Scalars = {}
 
 
 def read(source: Source, limits: Limits) -> HeaderContents:
     """The tensors of a Burnpack file, in the order of the data."""
     block, version = read_metadata(source, limits)
-    metadata = _typed(decode(block, limits, f"{source.name}, byte {HEADER_BYTES}"), source.name)
-    if len(metadata.tensors) > limits.burnpack_tensors:
-        raise LimitError(
-            f"it has {len(metadata.tensors)} tensors, and Burn reads at most {limits.burnpack_tensors}",
-            where=source.name,
-            do="pass limits=Limits(burnpack_tensors=...) if it is meant",
-        )
     dtypes: dict[str, DType] = dict(PLAIN)
-    entries = _entries(metadata.tensors, dtypes, source.name, limits)
+    try:
+        entries, ids, rest = _parse(block, dtypes, source.name, limits)
+    except TooManyTensorsError as error:
+        raise _too_many(error.args[0], source.name, limits) from None
+    if len(entries) > limits.burnpack_tensors:
+        raise _too_many(len(entries), source.name, limits)
+    if not _check_sizes(entries, dtypes, source.name, limits):
+        entries = dict(sorted(entries.items(), key=_by_place))
     _check_overlaps(entries, source.name)
-    start = _data_start(source, len(block), entries)
-    ids = {name: tensor.param_id for name, tensor in metadata.tensors.items() if tensor.param_id is not None}
-    extras = {"version": version, "scalars": metadata.scalars}
-    return HeaderContents("burnpack", source, entries, dtypes, start, metadata.metadata, ids, extras)
+    start = _data_start(source, len(block), entries, rest.metadata)
+    extras = {"version": version, "scalars": rest.scalars}
+    return HeaderContents("burnpack", source, entries, dtypes, start, rest.metadata, ids, extras)
+
+
+def _too_many(count: int, name: str, limits: Limits) -> LimitError:
+    return LimitError(
+        f"it has {count} tensors, and Burn reads at most {limits.burnpack_tensors}",
+        where=name,
+        do="pass limits=Limits(burnpack_tensors=...) if it is meant",
+    )
 
 
 def read_metadata(source: Source, limits: Limits) -> tuple[bytes, int]:
@@ -91,62 +107,67 @@ def read_metadata(source: Source, limits: Limits) -> tuple[bytes, int]:
     return bytes(source.read(HEADER_BYTES, HEADER_BYTES + length)), version
 
 
+_DAMAGED = "the file is damaged"
 _AGAIN = "it is damaged, or its download is not finished: get it again"
 
 
-def _typed(value: Any, name: str) -> Metadata:
+def _parse(
+    block: bytes, dtypes: dict[str, DType], name: str, limits: Limits
+) -> tuple[dict[str, Entry], dict[str, int], Rest | Metadata]:
+    """The tensors with their dtypes as text, their ids, and what else the metadata says."""
     try:
-        return msgspec.convert(value, Metadata)
+        plain = read_plain(block, dtypes, limits)
+        if plain is not None:
+            return plain.entries, plain.ids, msgspec.convert(plain.rest, Rest)
+        metadata = msgspec.convert(decode(block, limits, f"{name}, byte {HEADER_BYTES}"), Metadata)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise FormatError(
-            f"its metadata is not what it must be: {error}", where=f"{name}, metadata", do="the file is damaged"
-        ) from None
+        raise FormatError(f"its metadata is not what it must be: {error}", where=f"{name}, metadata", do=_DAMAGED) from None
+    tensors = metadata.tensors.items()
+    entries = {
+        key: Entry(enter_dtype(tensor.dtype, dtypes, f"{name}, tensor {key!r}"), tensor.shape, tensor.data_offsets)
+        for key, tensor in tensors
+    }
+    return entries, {key: tensor.param_id for key, tensor in tensors if tensor.param_id is not None}, metadata
 
 
-def _entries(tensors: Mapping[str, Descriptor], dtypes: dict[str, DType], name: str, limits: Limits) -> dict[str, Entry]:
-    """Each tensor with its dtype as text and its range checked, in the order of the data."""
+def _check_sizes(entries: Mapping[str, Entry], dtypes: Mapping[str, DType], name: str, limits: Limits) -> bool:
+    """Each range against dtype and shape. Returns whether the entries are in the order of the data."""
     sizes: dict[tuple[str, Shape], int] = {}
     cap = limits.burnpack_tensor_bytes
-    found: list[tuple[int, int, str, Entry]] = []
-    for key, tensor in tensors.items():
-        dtype, shape, span = tensor.dtype, tensor.shape, tensor.data_offsets
-        if not isinstance(dtype, str):
-            dtype = _spelled(dtype, dtypes, f"{name}, tensor {key!r}")
-        begin, end = span.begin, span.end
-        nbytes = sizes.get((dtype, shape))
+    at, in_order = 0, True
+    for key, entry in entries.items():
+        span = entry.data_offsets
+        kind = entry.dtype, entry.shape
+        nbytes = sizes.get(kind)
         if nbytes is None:
-            nbytes = sizes[dtype, shape] = checked_nbytes(dtype, shape, dtypes, f"{name}, tensor {key!r}")
+            nbytes = sizes[kind] = checked_nbytes(entry.dtype, entry.shape, dtypes, f"{name}, tensor {key!r}")
+        begin, end = span.begin, span.end
         if end - begin != nbytes or begin < 0:
-            raise _bad_range(f"{name}, tensor {key!r}", dtypes[dtype], shape, span, nbytes)
+            raise _bad_range(f"{name}, tensor {key!r}", dtypes[entry.dtype], entry.shape, span, nbytes)
         if nbytes > cap:
             raise LimitError(
                 f"it has {nbytes} bytes, and Burn reads at most {cap}",
                 where=f"{name}, tensor {key!r}",
                 do="pass limits=Limits(burnpack_tensor_bytes=...) if it is meant",
             )
-        found.append((begin, end, key, Entry(dtype, shape, span)))
-    found.sort(key=_by_place)
-    return {key: entry for _, _, key, entry in found}
+        if begin < at:
+            in_order = False
+        at = end
+    return in_order
 
 
-def _by_place(row: tuple[int, int, str, Entry]) -> tuple[int, int]:
-    return row[0], row[1]
-
-
-def _spelled(dtype: dict[str, Any], dtypes: dict[str, DType], where: str) -> str:
-    """A dtype that is a map, entered into the file's table under a text of its own."""
-    found = read_dtype(dtype, where)
-    dtypes.setdefault(found.name, found)
-    return found.name
+def _by_place(item: tuple[str, Entry]) -> tuple[int, int]:
+    span = item[1].data_offsets
+    return span.begin, span.end
 
 
 def _bad_range(where: str, dtype: DType, shape: Shape, span: Span, nbytes: int) -> FormatError:
     if span.begin < 0 or span.end < span.begin:
-        return FormatError(f"its range [{span.begin}, {span.end}] ends before it begins", where=where, do="the file is damaged")
+        return FormatError(f"its range [{span.begin}, {span.end}] ends before it begins", where=where, do=_DAMAGED)
     return FormatError(
         f"{dtype} {list(shape)} needs {nbytes} bytes, and its range [{span.begin}, {span.end}] has {span.end - span.begin}",
         where=where,
-        do="the file is damaged",
+        do=_DAMAGED,
     )
 
 
@@ -159,17 +180,31 @@ def _check_overlaps(entries: Mapping[str, Entry], name: str) -> None:
             raise FormatError(
                 f"its range [{span.begin}, {span.end}] shares bytes with the tensor at [{last_begin}, {last_end}]",
                 where=f"{name}, tensor {key!r}",
-                do="the file is damaged",
+                do=_DAMAGED,
             )
         if span.end > last_end:
             last_begin, last_end = span.begin, span.end
 
 
-def _data_start(source: Source, length: int, entries: Mapping[str, Entry]) -> int:
+def _data_start(source: Source, length: int, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> int:
     """Where the data begins. The version does not tell 0.19, which has no zeros there, but the file's size does."""
     packed = HEADER_BYTES + length
     end = max((entry.data_offsets.end for entry in entries.values()), default=0)
-    start = packed if align(packed) + end != source.size == packed + end else align(packed)
+    start = align(packed)
+    if start + end != source.size == packed + end and _is_packed(source, packed, entries, metadata):
+        start = packed
     if start + end > source.size:
         raise TruncatedError(f"its tensors need {start + end} bytes, and it has {source.size}", where=source.name, do=_AGAIN)
     return start
+
+
+def _is_packed(source: Source, packed: int, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bool:
+    """Whether a file is 0.19's and not a newer one that was cut by just the size of the zeros before its data."""
+    at = 0
+    for entry in entries.values():
+        if entry.data_offsets.begin > at:
+            return False
+        at = max(at, entry.data_offsets.end)
+    if metadata.get("version", "").startswith("0.19."):
+        return True
+    return bool(bytes(source.read(packed, min(align(packed), source.size))).strip(b"\0"))

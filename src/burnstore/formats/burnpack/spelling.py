@@ -31,7 +31,16 @@ def read_dtype(spelled: object, where: str) -> DType:
             return _BOOLS[detail]
         if word == "QFloat" and isinstance(detail, dict):
             return QuantizedDType.with_scheme(_read_scheme(detail, where))
-    raise FormatError(f"there is no dtype {str(spelled)[:200]}", where=where, do=f"known are {', '.join(PLAIN)} and QFloat")
+    raise FormatError(f"there is no dtype {repr(spelled)[:200]}", where=where, do=f"known are {', '.join(PLAIN)} and QFloat")
+
+
+def enter_dtype(spelled: object, dtypes: dict[str, DType], where: str) -> str:
+    """The name under which a file's table has a dtype; one that is spelled as a map is entered there."""
+    if isinstance(spelled, str) and spelled in PLAIN:
+        return spelled
+    found = read_dtype(spelled, where)
+    dtypes.setdefault(found.name, found)
+    return found.name
 
 
 def write_dtype(dtype: DType, version: BurnVersion, name: str) -> object:
@@ -47,7 +56,8 @@ def write_dtype(dtype: DType, version: BurnVersion, name: str) -> object:
             raise DTypeError("Burn 0.20 has no booleans of four bytes", where=f"tensor {name!r}", do='pass for_burn="0.22"')
         return "Bool"
     if dtype.burn_name is None:
-        raise DTypeError(f"Burn has no dtype for {dtype}", where=f"tensor {name!r}", do="cast it, or save as SafeTensors")
+        do = "cast it, or save as SafeTensors" if dtype.safetensors_name else "cast it first"
+        raise DTypeError(f"Burn has no dtype for {dtype}", where=f"tensor {name!r}", do=do)
     return dtype.burn_name
 
 
@@ -95,7 +105,7 @@ def _read_levels(scheme: dict[str, Any]) -> tuple[str | None, tuple[int, ...] | 
 
 def _read_block(block: dict[str, Any]) -> tuple[int, ...]:
     sizes, length = block["storage"], block["len"]
-    if type(length) is not int or not 0 <= length <= len(sizes):
+    if type(length) is not int or not 0 < length <= len(sizes):
         raise ValueError(f"block length {length!r}")
     if not all(type(size) is int and 0 < size < 256 for size in sizes[:length]):
         raise ValueError(f"block {sizes!r}")

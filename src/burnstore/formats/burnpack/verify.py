@@ -11,17 +11,17 @@ import cbor2
 from burnstore.formats.base import Contents, HeaderContents
 from burnstore.formats.burnpack.header import ALIGNMENT, HEADER_BYTES, align
 from burnstore.formats.burnpack.reader import read_metadata
-from burnstore.limits import DEFAULT_LIMITS
+from burnstore.limits import Limits
 from burnstore.sources.base import FileRange, Source
 
 _TOP = {"tensors", "metadata", "scalars"}
 _FIELDS = {"dtype", "shape", "data_offsets", "param_id"}
 
 
-def verify(source: Source, contents: Contents) -> Iterator[str]:
+def verify(source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
     """The oddities of a Burnpack file that was read without an error."""
     assert isinstance(contents, HeaderContents)
-    block, version = read_metadata(source, DEFAULT_LIMITS)
+    block, version = read_metadata(source, limits)
     if version != 1:
         yield f"the format's version is {version}, and every release of Burn writes 1"
     yield from _of_metadata(block)

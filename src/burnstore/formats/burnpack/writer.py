@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from burnstore.dtypes import DType, Shape
+from burnstore.dtypes import Shape
 from burnstore.errors import LimitError, UsageError
 from burnstore.formats.base import BurnVersion, WriteOptions
 from burnstore.formats.burnpack.cbor import encode, head
@@ -33,11 +33,12 @@ def _places(tensors: Sequence[TensorSnapshot], limits: Limits) -> tuple[list[int
     """Where each tensor begins, and where the last one ends, counted from the start of the data."""
     begins, end = [], 0
     for tensor in tensors:
+        nbytes = tensor.data.nbytes
         begin = align(end)
-        end = begin + tensor.nbytes
-        if tensor.nbytes > limits.burnpack_tensor_bytes:
+        end = begin + nbytes
+        if nbytes > limits.burnpack_tensor_bytes:
             raise LimitError(
-                f"it has {tensor.nbytes} bytes, and Burn reads at most {limits.burnpack_tensor_bytes}",
+                f"it has {nbytes} bytes, and Burn reads at most {limits.burnpack_tensor_bytes}",
                 where=f"tensor {tensor.name!r}",
                 do="split it, or pass limits=Limits(burnpack_tensor_bytes=...)",
             )
@@ -63,25 +64,26 @@ def _metadata(
 ) -> bytes:
     scalars = options.extras.get("scalars") or {}
     pieces = [head(0xA0, 1 + bool(metadata) + bool(scalars)), encode("tensors"), head(0xA0, len(tensors))]
-    kinds: dict[tuple[DType, Shape], bytes] = {}
+    kinds: dict[tuple[str, Shape], bytes] = {}  # by the dtype's name: its own hash is a call of Python
     for name, begin, tensor in sorted((tensor.name, begin, tensor) for tensor, begin in zip(tensors, begins, strict=True)):
-        kind = kinds.get((tensor.dtype, tensor.shape))
+        key = tensor.dtype.name, tensor.shape
+        kind = kinds.get(key)
         if kind is None:
-            kind = kinds[tensor.dtype, tensor.shape] = _kind(tensor, options.for_burn)
-        text = name.encode()
+            kind = kinds[key] = _kind(tensor, options.for_burn)
+        text, param_id = name.encode(), tensor.param_id
         pieces += (
             head(0x60, len(text)),
             text,
-            b"\xa3" if tensor.param_id is None else b"\xa4",
+            b"\xa3" if param_id is None else b"\xa4",
             kind,
             head(0x00, begin),
-            head(0x00, begin + tensor.nbytes),
+            head(0x00, begin + tensor.data.nbytes),
         )
-        if tensor.param_id is not None:
+        if param_id is not None:
             pieces += (_PARAM_ID, _param_id(tensor))
-    for key, texts in (("metadata", metadata), ("scalars", scalars)):
+    for word, texts in (("metadata", metadata), ("scalars", scalars)):
         if texts:
-            pieces += (encode(key), encode(dict(sorted(texts.items()))))
+            pieces += (encode(word), encode(dict(sorted(texts.items()))))
     return b"".join(pieces)
 
 

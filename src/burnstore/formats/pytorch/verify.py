@@ -11,13 +11,14 @@ from burnstore.formats.base import Contents
 from burnstore.formats.pytorch.archive import ZipFile
 from burnstore.formats.pytorch.contents import PytorchContents
 from burnstore.formats.pytorch.legacy import LegacyFile
+from burnstore.limits import Limits
 from burnstore.report import Problem
 from burnstore.sources.base import Source
 
 _ALIGNMENT = 64
 
 
-def verify(source: Source, contents: Contents) -> Iterator[str]:
+def verify(source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
     """The oddities of a file that was read without an error; a checksum that is wrong is an error."""
     assert isinstance(contents, PytorchContents)
     container = contents.opened.container

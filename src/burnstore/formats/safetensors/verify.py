@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from burnstore.formats.base import Contents, HeaderContents
 from burnstore.formats.safetensors.reader import read_header
-from burnstore.limits import DEFAULT_LIMITS
+from burnstore.limits import Limits
 from burnstore.sources.base import Source
 
 
-def verify(source: Source, contents: Contents) -> Iterator[str]:
+def verify(source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
     """The oddities of a SafeTensors file that was read without an error."""
     assert isinstance(contents, HeaderContents)
-    header, start = read_header(source, DEFAULT_LIMITS)
+    header, start = read_header(source, limits)
     if header[:1] != b"{":
         yield "the header begins with white space, which the format forbids"
     if start % 8:

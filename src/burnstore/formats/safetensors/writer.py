@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -12,8 +13,8 @@ from burnstore.snapshot import TensorSnapshot
 from burnstore.sources.write import Layout, Part
 
 # The crate sorts by its list of dtypes, largest last, then by name: so that every tensor is aligned.
-_RANK = {
-    name: rank
+_RANK: dict[str | None, int] = {
+    name: -rank
     for rank, name in enumerate(
         [
             "BOOL",
@@ -45,18 +46,17 @@ _RANK = {
 
 def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None, options: WriteOptions) -> Layout:
     """What a SafeTensors file of these tensors looks like."""
-    keyed = sorted((-_RANK[_dtype_name(tensor)], tensor.name, tensor) for tensor in tensors)
+    ordered = sorted(tensors, key=_name)
+    ordered.sort(key=_rank)
     header: dict[str, Mapping[str, str] | Entry] = {}
     if metadata is not None:
         header["__metadata__"] = dict(sorted(metadata.items()))
     at = 0
-    places: list[tuple[int, TensorSnapshot]] = []
-    for _, name, tensor in keyed:
-        if name == "__metadata__":
-            raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
-        end = at + tensor.nbytes
-        header[name] = Entry(tensor.dtype.safetensors_name or "", tensor.shape, Span(at, end))
-        places.append((at, tensor))
+    begins = []
+    for tensor in ordered:
+        end = at + tensor.data.nbytes
+        header[tensor.name] = Entry(tensor.dtype.safetensors_name or "", tensor.shape, Span(at, end))
+        begins.append(at)
         at = end
     text = msgspec.json.encode(header)
     text += b" " * (-len(text) % 8)
@@ -66,17 +66,23 @@ def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None,
             do="save in shards (shard_size=...), with shorter names or less metadata",
         )
     start = 8 + len(text)
-    parts = [Part(tensor.name, start + begin, tensor.data) for begin, tensor in places]
+    parts = [Part(tensor.name, start + begin, tensor.data) for tensor, begin in zip(ordered, begins, strict=True)]
     return Layout(len(text).to_bytes(8, "little") + text, parts, start + at)
 
 
-def _dtype_name(tensor: TensorSnapshot) -> str:
-    name = tensor.dtype.safetensors_name
-    if name is None:
+_name = attrgetter("name")
+
+
+def _rank(tensor: TensorSnapshot) -> int:
+    """Where a tensor's dtype stands in the file; what no SafeTensors file can hold is refused."""
+    rank = _RANK.get(tensor.dtype.safetensors_name)
+    if rank is None:
         do = "save tensor.dequantize() or write a .bpk" if tensor.dtype.is_quantized else "cast it first"
         raise DTypeError(f"SafeTensors has no dtype for {tensor.dtype}", where=f"tensor {tensor.name!r}", do=do)
     if tensor.dtype.bits == 4 and tensor.shape and tensor.shape[-1] % 2:
         raise DTypeError(
-            f"an odd last dimension of {name} is not whole bytes", where=f"tensor {tensor.name!r} {list(tensor.shape)}"
+            f"an odd last dimension of {tensor.dtype} is not whole bytes", where=f"tensor {tensor.name!r} {list(tensor.shape)}"
         )
-    return name
+    if tensor.name == "__metadata__":
+        raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
+    return rank

@@ -1,0 +1,27 @@
+"""A short run of each fuzz target: an error of our tree, or exactly the tensors that a naive reader finds."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.fuzz import burnpack_target, index_target, safetensors_target
+
+_short = settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+
+
+@_short
+@given(burnpack_target.files())
+def test_a_burnpack_reader_refuses_or_reads_what_a_naive_reader_reads(file: bytes) -> None:
+    burnpack_target.check(file)
+
+
+@_short
+@given(safetensors_target.files())
+def test_a_safetensors_reader_refuses_or_reads_what_a_naive_and_the_official_reader_read(file: bytes) -> None:
+    safetensors_target.check(file)
+
+
+@_short
+@given(index_target.files())
+def test_an_index_reader_refuses_or_reads_what_a_naive_reader_reads(file: bytes) -> None:
+    index_target.check(file)
