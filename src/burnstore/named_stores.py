@@ -205,37 +205,6 @@ class _NamedStore(Store):
         path = self._path()
         return self._contents is not None or os.path.exists(path) or os.path.exists(path + SUFFIX)
 
-
-class PytorchStore(_NamedStore):
-    """PyTorch files of every age. Burn only reads them; this store writes them too, without metadata unless it is given.
-
-    >>> import burnstore as bs
-    >>> store = PytorchStore.from_bytes(None).with_top_level_key("model")
-    >>> bs.save({"fc.weight": [[1.0, 2.0]]}, store, extra={"epoch": 3})
-    >>> store.keys()
-    ['fc.weight']
-    >>> bs.read_config(store, key="epoch")
-    3
-    """
-
-    _format = "pytorch"
-
-    @classmethod
-    def _defaults(cls) -> Options:
-        return Options(format=cls._format)
-
-    def with_top_level_key(self, key: str) -> Self:
-        """Take only the tensors under one key of the file, or under a path of keys such as `model.encoder`; save them there."""
-        return self._with(key=key)
-
-    def extra(self, values: Mapping[str, Any]) -> Self:
-        """Save plain values beside the tensors, which then lie under the top-level key, or under "state_dict".
-
-        >>> PytorchStore.from_file("model.pt").extra({"epoch": 3}).options.extra
-        {'epoch': 3}
-        """
-        return self._with(extra=dict(values))
-
     def __repr__(self) -> str:
         return super().__repr__() if self._can_read() else f"{type(self).__name__}({self.name!r}, nothing saved yet)"
 
@@ -312,6 +281,41 @@ class SafetensorsStore(_NamedStore):
         '5GB'
         """
         return self._with(shard_size=size)
+
+
+class PytorchStore(_NamedStore):
+    """PyTorch files of every age. Burn only reads them; this store writes them too, without metadata unless it is given.
+
+    >>> import burnstore as bs
+    >>> store = PytorchStore.from_bytes(None).with_top_level_key("model")
+    >>> bs.save({"fc.weight": [[1.0, 2.0]]}, store, extra={"epoch": 3})
+    >>> store.keys()
+    ['fc.weight']
+    >>> bs.read_config(store, key="epoch")
+    3
+    """
+
+    _format = "pytorch"
+
+    @classmethod
+    def _defaults(cls) -> Options:
+        return Options(format=cls._format)
+
+    def with_top_level_key(self, key: str) -> Self:
+        """Take only the tensors under one key of the file, or under a path of keys such as `model.encoder`; save them there.
+
+        >>> PytorchStore.from_file("checkpoint.pt").with_top_level_key("state_dict").options.key
+        'state_dict'
+        """
+        return self._with(key=key)
+
+    def extra(self, values: Mapping[str, Any]) -> Self:
+        """Save plain values beside the tensors, which then lie under the top-level key, or under "state_dict".
+
+        >>> PytorchStore.from_file("model.pt").extra({"epoch": 3}).options.extra
+        {'epoch': 3}
+        """
+        return self._with(extra=dict(values))
 
 
 def _with_extension(path: str, extension: str) -> str:

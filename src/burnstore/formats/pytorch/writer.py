@@ -16,9 +16,10 @@ calls it when it saves to a buffer, so the bytes do not depend on the name of th
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from burnstore.data import ComputedBytes, HeldBytes
 from burnstore.dtypes import DType
@@ -135,8 +136,8 @@ def _layout(pickled: bytes, order: Sequence[tuple[str, TensorBytes]], metadata: 
         (b"byteorder", b"little"),
     ]
     if metadata:
-        text = json.dumps(dict(sorted(metadata.items())), ensure_ascii=False, indent=2)
-        records.append((_METADATA, text.encode()))
+        text = msgspec.json.encode(dict(sorted(metadata.items())))
+        records.append((_METADATA, msgspec.json.format(text, indent=2)))
     entries: list[Entry] = []
     at = 0
     for record, content in records:
