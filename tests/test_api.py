@@ -243,7 +243,7 @@ def test_the_suffix_says_the_format_and_format_wins(tmp_path: Path) -> None:
         same(safetensors.numpy.load((tmp_path / name).read_bytes()))
 
 
-@pytest.mark.parametrize("name", ["plain", "a.pt", "a.bpk.tmp"])
+@pytest.mark.parametrize("name", ["plain", "a.npz", "a.bpk.tmp"])
 def test_a_suffix_that_says_nothing_asks_for_format(tmp_path: Path, name: str) -> None:
     with pytest.raises(bs.errors.UsageError, match="format="):
         bs.save(ARRAYS, tmp_path / name)

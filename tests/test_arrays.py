@@ -172,7 +172,7 @@ def test_a_torch_tensor_that_requires_grad_is_not_touched() -> None:
     [
         (lambda: torch.eye(3).to_sparse(), "to_dense"),
         (lambda: torch.empty(3, device="meta"), "meta"),
-        (lambda: torch.zeros(2, dtype=torch.complex32), "complex32"),
+        (lambda: torch.zeros(2, dtype=torch.complex32), "C32"),
     ],
     ids=["sparse", "meta", "complex32"],
 )

@@ -42,7 +42,8 @@ def test_numpy_knows_the_numpy_name_and_agrees_about_the_size(dtype: bs.DType) -
 @pytest.mark.parametrize("dtype", [dtype for dtype in TABLE if dtype.torch_name], ids=str)
 def test_torch_knows_the_torch_name_and_agrees_about_the_size(dtype: bs.DType) -> None:
     theirs = getattr(torch, dtype.torch_name or "")
-    if dtype.name not in ("F4", "Bool(U32)"):  # torch packs two in an item, and has no booleans of four bytes
+    # torch packs several in an item, and has no booleans of four bytes
+    if dtype.name not in ("F4", "Bool(U32)", "QUInt4x2", "QUInt2x4"):
         assert theirs.itemsize * 8 == dtype.bits
     assert bs.DType.of(theirs) == bs.DType.of(dtype.torch_name)
 
@@ -53,7 +54,7 @@ def test_torch_knows_the_torch_name_and_agrees_about_the_size(dtype: bs.DType) -
 )
 def test_the_kind_is_that_of_numpy(kind: str, check: str) -> None:
     for dtype in TABLE:
-        if dtype.kind == kind:
+        if dtype.kind == kind and dtype.name != "C32":  # NumPy has no complex of four bytes
             assert dtype.numpy_dtype.kind in (check, "V" if kind == "float" else check), dtype
 
 
@@ -80,7 +81,7 @@ def test_a_dtype_is_found_by_every_name_it_has(name: object, wanted: str | None)
     assert str(bs.DType.of(name)) == wanted
 
 
-@pytest.mark.parametrize("name", ["F33", "", None, 3, "string", "torch.complex32", ml_dtypes.int4])
+@pytest.mark.parametrize("name", ["F33", "", None, 3, "string", "torch.bits8", ml_dtypes.int4])
 def test_a_name_that_nobody_knows_is_refused(name: object) -> None:
     with pytest.raises(bs.errors.DTypeError, match="no dtype"):
         bs.DType.of(name)

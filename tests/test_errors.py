@@ -19,6 +19,7 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issu
 BUILTINS = {
     "BurnstoreError": Exception, "FormatError": ValueError, "TruncatedError": ValueError, "UnknownFormatError": ValueError,
     "LimitError": ValueError, "DTypeError": TypeError, "QuantizedError": TypeError, "DialectError": ValueError,
+    "ConfigError": ValueError,
     "MetadataNotFoundError": KeyError,
     "TensorNotFoundError": KeyError, "DuplicateNameError": ValueError, "TensorDataError": ValueError, "UsageError": TypeError,
     "TensorIndexError": IndexError, "ImmutableError": AttributeError, "PickleRefusedError": TypeError, "SourceError": OSError,

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from burnstore.api import read as read
     from burnstore.api import save as save
     from burnstore.api import verify as verify
+    from burnstore.config import Config as Config
+    from burnstore.config import read_config as read_config
     from burnstore.data import TensorData as TensorData
     from burnstore.dtypes import DType as DType
     from burnstore.limits import Limits as Limits
     from burnstore.named_stores import BurnpackStore as BurnpackStore
+    from burnstore.named_stores import PytorchStore as PytorchStore
     from burnstore.named_stores import SafetensorsStore as SafetensorsStore
     from burnstore.report import Verification as Verification
     from burnstore.snapshot import TensorSnapshot as TensorSnapshot
@@ -28,8 +31,10 @@ __version__ = "0.1.0"
 # The module that each public name comes from, sorted by name.
 _HOME = {
     "BurnpackStore": "named_stores",
+    "Config": "config",
     "DType": "dtypes",
     "Limits": "limits",
+    "PytorchStore": "named_stores",
     "SafetensorsStore": "named_stores",
     "Store": "store",
     "TensorData": "data",
@@ -39,6 +44,7 @@ _HOME = {
     "errors": "errors",
     "open": "api",
     "read": "api",
+    "read_config": "config",
     "save": "api",
     "verify": "api",
 }

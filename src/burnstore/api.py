@@ -37,16 +37,19 @@ class SaveOptions(TypedDict, total=False):
     shard_size: int | str | None
     for_burn: BurnVersion | None
     dialect: Literal["keep"] | None
+    extra: Mapping[str, Any] | None
     limits: Limits | None
 
 
-def open(source: Source, *, format: str | None = None, io: IO = "auto", limits: Limits = DEFAULT_LIMITS) -> Store:
+def open(
+    source: Source, *, format: str | None = None, key: str | None = None, io: IO = "auto", limits: Limits = DEFAULT_LIMITS
+) -> Store:
     """Open a weight file and list its tensors; none of them is read.
 
     `source` is a path (of a file, of a shards' index, or of the folder that holds one), bytes or any buffer, a binary file
-    object, or tensors in hand. The content says which format it is; `format=` forces one. `io` says how a local file is
-    read: "mmap" gives views without a copy, "pread" reads each tensor when it is asked for, "auto" takes mmap except on
-    network file systems.
+    object, or tensors in hand. The content says which format it is; `format=` forces one. `key` opens a part of a PyTorch
+    file, such as the `state_dict` of a checkpoint; dots lead further down. `io` says how a local file is read: "mmap" gives
+    views without a copy, "pread" reads each tensor when it is asked for, "auto" takes mmap except on network file systems.
 
     >>> import burnstore as bs
     >>> data = bs.save({"fc.bias": [0.5, 1.5]}, bytes, format="safetensors")
@@ -54,9 +57,13 @@ def open(source: Source, *, format: str | None = None, io: IO = "auto", limits: 
     >>> store["fc.bias"]
     TensorSnapshot('fc.bias', F64, [2])
     """
-    if isinstance(source, Store) and format is None:
-        return source
-    store = Store(source, Options(format=format, io=io, limits=limits))
+    if isinstance(source, Store):
+        if format is None and key is None:
+            return source
+        from burnstore.errors import UsageError
+
+        raise UsageError("this is open already", where=source.name, do="give format= and key= where it is opened")
+    store = Store(source, Options(format=format, key=key, io=io, limits=limits))
     store.open()
     return store
 
@@ -65,6 +72,7 @@ def read(
     source: Source,
     *,
     format: str | None = None,
+    key: str | None = None,
     copy: bool = True,
     threads: int | None = None,
     io: IO = "auto",
@@ -81,7 +89,7 @@ def read(
     """
     from burnstore.devices.memory import read_owned, read_views
 
-    store = open(source, format=format, io=io, limits=limits)
+    store = open(source, format=format, key=key, io=io, limits=limits)
     try:
         with CollectionPaused():
             return read_owned(store.contents, threads) if copy else read_views(store.contents)
@@ -105,6 +113,7 @@ def save(
     shard_size: int | str | None = None,
     for_burn: BurnVersion | None = None,
     dialect: Literal["keep"] | None = None,
+    extra: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
 ) -> bytes | None:
     """Save tensors to a file, whole or not at all.
@@ -114,7 +123,8 @@ def save(
     `dest` is a path whose suffix says the format, a binary file object, a `bytearray` to append to, a Burn-named store, or
     `bytes` to get the bytes. A file that exists is replaced only with `overwrite=True`. With `fsync=False` the file may be
     lost if the machine stops within seconds. `shard_size="5GB"` writes SafeTensors shards and their index. `for_burn` says
-    which version of Burn is to read booleans and quantised tensors of a `.bpk`.
+    which version of Burn is to read booleans and quantised tensors of a `.bpk`. `extra={"epoch": 3}` puts plain values beside
+    the tensors of a `.pt`, which then lie under "state_dict".
 
     >>> import burnstore as bs, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "model.bpk")
@@ -122,7 +132,7 @@ def save(
     >>> bs.open(path).metadata["version"]
     '1.0'
     """
-    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, limits)
+    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, extra, limits)
     with CollectionPaused():
         store = open(tensors)
     return _save(store, dest, options)
@@ -143,6 +153,7 @@ def convert(
     shard_size: int | str | None = None,
     for_burn: BurnVersion | None = None,
     dialect: Literal["keep"] | None = None,
+    extra: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
 ) -> bytes | None:
     """Write the tensors of one file into another, of the same format or not, without holding more than a block of them.
@@ -158,7 +169,7 @@ def convert(
     """
     from burnstore.saving import format_for
 
-    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, limits)
+    options = _write_options(dest, format, metadata, overwrite, fsync, shard_size, for_burn, dialect, extra, limits)
     store = open(source, limits=options.limits)
     try:
         target = format_for(_path_of(dest), options)
@@ -191,6 +202,7 @@ def _write_options(
     shard_size: int | str | None,
     for_burn: BurnVersion | None,
     dialect: str | None,
+    extra: Mapping[str, Any] | None,
     limits: Limits | None,
 ) -> Options:
     """The options of a call, on top of those of a Burn-named store."""
@@ -217,6 +229,7 @@ def _write_options(
         fsync=fsync and base.fsync,
         shard_size=shard_size if shard_size is not None else base.shard_size,
         for_burn=for_burn or base.for_burn,
+        extra=base.extra if extra is None else extra,
         limits=limits or base.limits,
     )
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from burnstore.dtypes import DType, Shape, checked_shape
-from burnstore.errors import TensorDataError
+from burnstore.errors import BurnstoreError, TensorDataError
 from burnstore.sources.base import flat
 
 if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Buffer
+
+    from burnstore.sources.base import TensorBytes
 
     Array = np.ndarray[Any, Any]
 
@@ -151,6 +153,50 @@ class BlockBytes:
                 f"its shape and dtype need {self.nbytes} bytes, and its blocks gave {done}{again}",
                 where=f"tensor {self._name!r}",
             )
+
+
+class PendingBytes:
+    """Where a tensor's bytes lie, found when they are first wanted: listing a file should not look for them."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[], TensorBytes]) -> None:
+        self._find = find
+
+    def find(self) -> TensorBytes:
+        """The bytes."""
+        return self._find()
+
+
+class PartsOnly:
+    """A tensor that has no plain values, or none that can be had: it says why when they are asked for.
+
+    What it is made of, as far as its file has it, are its parts: the indices and values of a sparse tensor, the codes and
+    scales of a quantised one.
+    """
+
+    __slots__ = ("_parts", "error", "nbytes")
+
+    def __init__(self, error: BurnstoreError, parts: Callable[[], Mapping[str, Any]] | None = None) -> None:
+        self.error, self._parts = error, parts
+        self.nbytes = 0
+
+    def parts(self) -> Mapping[str, Any]:
+        """The arrays and numbers that it is made of, by what they are."""
+        return self._parts() if self._parts else {}
+
+    def view(self) -> None:
+        raise self._error()
+
+    def read_into(self, out: memoryview, begin: int = 0) -> None:
+        raise self._error()
+
+    def blocks(self) -> Iterator[Buffer]:
+        raise self._error()
+
+    def _error(self) -> BurnstoreError:
+        error = self.error  # a new one each time: an error that is raised keeps what its raiser held
+        return type(error)(error.what, where=error.where, do=error.do)
 
 
 def _fill(out: memoryview, begin: int, blocks: Iterable[Buffer]) -> None:

@@ -17,12 +17,12 @@ from burnstore.errors import DTypeError, UsageError
 if TYPE_CHECKING:
     import numpy as np
 
-Kind = Literal["float", "int", "uint", "bool", "complex", "quantized"]
+Kind = Literal["float", "int", "uint", "bool", "complex", "quantized", "unknown"]
 Shape = tuple[int, ...]
 
 
-# A Bool of four bytes an element is unpacked into NumPy's bool; the others of these are views.
-_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)"})
+# A Bool of four bytes an element is unpacked into NumPy's bool, and C32 into pairs of float16: NumPy has no such dtype.
+_NOT_AS_IN_NUMPY = frozenset({"Bool(U32)", "C32"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class DType:
     is_plain: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        plain = self.bits % 8 == 0 and self.kind != "quantized" and self.name not in _NOT_AS_IN_NUMPY
+        plain = self.bits % 8 == 0 and self.kind not in ("quantized", "unknown") and self.name not in _NOT_AS_IN_NUMPY
         object.__setattr__(self, "is_plain", plain)
 
     @staticmethod
@@ -165,6 +165,14 @@ _TABLE = (
     DType("F4",         4, "float",   None,       "F4",            "float4_e2m1fn_x2",  "float4_e2m1fn"),
     DType("C64",       64, "complex", None,       "C64",           "complex64",         "complex64"),
     DType("C128",     128, "complex", None,       None,            "complex128",        "complex128"),
+    DType("C32",       32, "complex", None,       None,            "complex32",         "float16"),
+    DType("QInt8",      8, "quantized", None,     None,            "qint8",             "int8"),
+    DType("QUInt8",     8, "quantized", None,     None,            "quint8",            "uint8"),
+    DType("QInt32",    32, "quantized", None,     None,            "qint32",            "int32"),
+    DType("QUInt4x2",   4, "quantized", None,     None,            "quint4x2",          "uint8"),
+    DType("QUInt2x4",   2, "quantized", None,     None,            "quint2x4",          "uint8"),
+    # What a tensor is said to have whose file does not say it, or says what nobody knows.
+    DType("Unknown",    0, "unknown", None,       None,            None,                "void"),
 )
 # fmt: on
 

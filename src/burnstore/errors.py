@@ -7,6 +7,7 @@
     ├─ LimitError (ValueError)             a number in a file, or a file to be written, is over a cap of `Limits`
     ├─ DTypeError (TypeError)              a dtype that a format, or NumPy, cannot hold
     │  └─ QuantizedError                   plain values asked of a quantised tensor
+    ├─ ConfigError (ValueError)            a value is not what a field of a configuration wants
     ├─ DialectError (ValueError)           the layout of a tensor depends on something that nobody said
     ├─ TensorNotFoundError (KeyError)      no tensor of that name
     ├─ MetadataNotFoundError (KeyError)    no metadata of that key
@@ -106,6 +107,10 @@ class DTypeError(BurnstoreError, TypeError):
 
 class QuantizedError(DTypeError):
     """Plain values were asked of a quantised tensor."""
+
+
+class ConfigError(BurnstoreError, ValueError):
+    """A value is not what a field of a configuration wants; `where` is its path, in dots."""
 
 
 class DialectError(BurnstoreError, ValueError):

@@ -33,6 +33,15 @@ class Limits:
     safetensors_header_bytes: int = 100_000_000
     # `model.safetensors.index.json` of a model with a million tensors is about 100 MB.
     index_bytes: int = 100 * MiB
+    # PyTorch files are bounded by their size; these bound what is larger than the file because it repeats itself.
+    # A deflated pickle; one that unpacks to less than 32 times its size is always read.
+    pytorch_inflated_pickle_bytes: int = 4 * MiB
+    # A tensor whose strides show the same elements again and again; 64 times its storage is always allowed.
+    pytorch_expanded_bytes: int = 64 * MiB
+    # The text of all names, where one dict stands under many keys; 16 times the size of the pickle is always allowed.
+    pytorch_names_bytes: int = 16 * MiB
+    # The values that `read_config` gives, each counted as often as it is shown.
+    config_values: int = 10_000_000
 
 
 DEFAULT_LIMITS = Limits()

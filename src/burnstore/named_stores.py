@@ -1,4 +1,4 @@
-"""Burn's stores: `BurnpackStore` and `SafetensorsStore`, with Burn's builder methods and Burn's defaults.
+"""Burn's stores: `BurnpackStore`, `SafetensorsStore` and `PytorchStore`, with Burn's builder methods and Burn's defaults.
 
 They are a second door to the same options, for people who follow Burn's book. Each builder method gives a new store. What
 differs from `burnstore.open` are the defaults: names are sorted, and Burn's three metadata keys are written.
@@ -7,9 +7,9 @@ differs from `burnstore.open` are the defaults: names are sorted, and Burn's thr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import BurnVersion, Contents
@@ -281,6 +281,41 @@ class SafetensorsStore(_NamedStore):
         '5GB'
         """
         return self._with(shard_size=size)
+
+
+class PytorchStore(_NamedStore):
+    """PyTorch files of every age. Burn only reads them; this store writes them too, without metadata unless it is given.
+
+    >>> import burnstore as bs
+    >>> store = PytorchStore.from_bytes(None).with_top_level_key("model")
+    >>> bs.save({"fc.weight": [[1.0, 2.0]]}, store, extra={"epoch": 3})
+    >>> store.keys()
+    ['fc.weight']
+    >>> bs.read_config(store, key="epoch")
+    3
+    """
+
+    _format = "pytorch"
+
+    @classmethod
+    def _defaults(cls) -> Options:
+        return Options(format=cls._format)
+
+    def with_top_level_key(self, key: str) -> Self:
+        """Take only the tensors under one key of the file, or under a path of keys such as `model.encoder`; save them there.
+
+        >>> PytorchStore.from_file("checkpoint.pt").with_top_level_key("state_dict").options.key
+        'state_dict'
+        """
+        return self._with(key=key)
+
+    def extra(self, values: Mapping[str, Any]) -> Self:
+        """Save plain values beside the tensors, which then lie under the top-level key, or under "state_dict".
+
+        >>> PytorchStore.from_file("model.pt").extra({"epoch": 3}).options.extra
+        {'epoch': 3}
+        """
+        return self._with(extra=dict(values))
 
 
 def _with_extension(path: str, extension: str) -> str:

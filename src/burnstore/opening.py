@@ -17,7 +17,7 @@ from burnstore.errors import (
     UnknownFormatError,
     UsageError,
 )
-from burnstore.formats.base import Contents, Format
+from burnstore.formats.base import Contents, Format, KeyedFormat
 from burnstore.formats.detect import detect
 from burnstore.formats.sharded import SUFFIX, is_index, read_index
 from burnstore.formats.table import by_name
@@ -82,7 +82,11 @@ def _read(source: Source, path: str | None, options: Options) -> Contents:
     format = by_name(options.format) if options.format else detect(source, path)
     try:
         with CollectionPaused():
-            return format.read(source, options.limits)
+            if options.key is None:
+                return format.read(source, options.limits)
+            if not isinstance(format, KeyedFormat):
+                raise UsageError(f"a {format.name} file has no keys", where=source.name, do="leave key= out")
+            return format.read_key(source, options.limits, options.key)
     except MemoryError:
         raise LimitError("its header needs more memory than there is", where=source.name, do="the file is damaged") from None
     except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError) as error:
@@ -120,7 +124,7 @@ def _index_of(folder: str) -> str:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise SourceError(str(error), where=folder) from None
-    for suffixes in ((SUFFIX,), (".safetensors", ".bpk")):
+    for suffixes in ((".safetensors" + SUFFIX,), (SUFFIX,), (".safetensors", ".bpk"), (".pt", ".pth", ".bin", ".ckpt")):
         found = [name for name in names if name.endswith(suffixes)]
         if len(found) == 1:
             plain = found[0].removesuffix(SUFFIX)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burnstore.errors import UsageError
 from burnstore.limits import DEFAULT_LIMITS, Limits
@@ -28,6 +28,8 @@ class Options:
 
     # reading
     format: str | None = None
+    # The part of a file that is opened, where a file nests: `state_dict`, or a dotted path.
+    key: str | None = None
     io: IO = "auto"
     limits: Limits = DEFAULT_LIMITS
     zero_copy: bool = False
@@ -38,6 +40,7 @@ class Options:
     for_burn: BurnVersion = "0.22"
     shard_size: int | str | None = None
     auto_extension: bool = False
+    extra: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for option, value, known in (("io", self.io, _IO), ("for_burn", self.for_burn, BURN_VERSIONS)):

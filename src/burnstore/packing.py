@@ -3,6 +3,7 @@
 F4        two values a byte, the first in the low four bits
 F6        the bits of all values one after another, lowest first: four values in three bytes
 Bool(U32) four little-endian bytes a value, anything but zero is true
+C32       two float16 a value, which become a last axis of 2
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def unpack(raw: np.ndarray[Any, Any], dtype: DType, shape: Shape) -> np.ndarray[
 
     if dtype.name == "Bool(U32)":
         return np.asarray(raw.view("<u4") != 0).reshape(shape)
+    if dtype.name == "C32":
+        return raw.view("<f2").reshape(*shape, 2)
     if dtype.bits == 4:
         codes = np.empty(raw.size * 2, np.uint8)
         codes[0::2] = raw & 15
@@ -42,6 +45,8 @@ def pack(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype.name == "Bool(U32)":
         return np.ascontiguousarray(array).reshape(-1).astype("<u4").view(np.uint8)
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if dtype.name == "C32":
+        return codes
     if dtype.bits == 4:
         return np.asarray((codes[0::2] & 15) | (codes[1::2] << 4))
     if dtype.bits == 6:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from burnstore.errors import one_line
 
 if TYPE_CHECKING:
-    from burnstore.report import Verification
+    from burnstore.report import Description, Verification
     from burnstore.snapshot import TensorSnapshot
     from burnstore.store import Store
 
@@ -62,7 +62,17 @@ def store_text(store: Store) -> str:
         lines.append(f"  {name:<{widths[0]}}  {dtype:<{widths[1]}}  {shape:<{widths[2]}}  {size:>{widths[3]}}")
     if more:
         lines.append(f"  … and {more:,} more")
+    lines += [f"  {line}" for line in _nests(store)]
     return "\n".join(lines)
+
+
+def _nests(store: Store) -> list[str]:
+    """What may be opened instead of the whole, in words."""
+    contents: object = store.contents
+    nests: list[str] = getattr(contents, "nests", list)()
+    if not nests:
+        return []
+    return [f"the weights may be under {names_text(nests)}: burnstore.open(path, key={nests[0]!r})"]
 
 
 def store_html(store: Store) -> str:
@@ -73,6 +83,7 @@ def store_html(store: Store) -> str:
     head = "".join(f"<th style='text-align:left'>{cell}</th>" for cell in ("name", "dtype", "shape", "size"))
     body = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     foot = f"<tr><td colspan='4'>… and {more:,} more</td></tr>" if more else ""
+    foot += "".join(f"<tr><td colspan='4'>{escape(line)}</td></tr>" for line in _nests(store))
     title = f"{safe_text(store.name)} · {store.format} · {count_text(len(store), 'tensor')} · {size_text(store.nbytes)}"
     return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}{foot}</tbody></table>"
 
@@ -117,4 +128,14 @@ def verification_text(report: Verification) -> str:
     ]
     lines += [f"  problem: {one_line(problem)}" for problem in report.problems]
     lines += [f"  oddity: {one_line(oddity)}" for oddity in report.oddities]
+    return "\n".join(lines)
+
+
+def description_text(described: Description) -> str:
+    """What `describe` found, a line a name; those that are not known are marked."""
+    unknown = sum(not entry.known for entry in described)
+    lines = [f"{safe_text(described.store)}: {count_text(len(described), 'name')} in its pickle, {unknown:,} of them not known"]
+    lines += [f"  {safe_text(detail)}" for detail in described.details]
+    width = max((len(f"{entry.offset}") for entry in described), default=0)
+    lines += [f"  offset {entry.offset:>{width}}  {' ' if entry.known else '?'}  {safe_text(entry.name)}" for entry in described]
     return "\n".join(lines)

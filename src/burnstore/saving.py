@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
+from burnstore.data import PartsOnly
 from burnstore.errors import BurnstoreError, SourceClosedError, SourceError, TargetExistsError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
@@ -28,16 +29,31 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     """Write all tensors of `contents` to `dest`; with `rewrite`, also what only their format can say."""
     format = format_for(dest, options)
     extras = contents.extras if rewrite and contents.format == format.name else {}
-    write_options = WriteOptions(options.for_burn, options.limits, extras)
+    write_options = WriteOptions(options.for_burn, options.limits, {**extras, **_beside(format, options)})
     metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
+        for tensor in tensors:
+            if isinstance(tensor.data, PartsOnly):  # it says why it has no bytes, before anything is written
+                tensor.data.view()
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None
     with CollectionPaused():
         layout = format.write(tensors, metadata, write_options)
     return _send(layout, dest, options)
+
+
+def _beside(format: Format, options: Options) -> dict[str, Any]:
+    """The values beside the tensors, and the key over them, which only a `.pt` file can have."""
+    if format.name == "pytorch":
+        return {"extra": options.extra, "key": options.key}
+    if options.extra is not None:
+        raise UsageError(
+            f"a {format.name} file cannot hold values beside its tensors (extra=)",
+            do="save a .pt, or put texts into metadata={...}",
+        )
+    return {}
 
 
 def format_for(dest: object, options: Options) -> Format:
@@ -52,7 +68,7 @@ def format_for(dest: object, options: Options) -> Format:
         raise UsageError(
             f"the suffix of {os.path.basename(path)!r} names no format",
             where=path,
-            do=f'use .bpk or .safetensors, or pass format="...": {", ".join(known_names())}',
+            do=f'use .bpk, .safetensors or .pt, or pass format="...": {", ".join(known_names())}',
         )
     raise UsageError("nothing says which format to write", do=f'pass format="...": {", ".join(known_names())}')
 

@@ -11,7 +11,7 @@ from operator import index
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, TensorData
+from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, PartsOnly, PendingBytes, TensorData
 from burnstore.dtypes import DType, Shape, checked_shape
 from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, TensorDataError, UsageError
 from burnstore.sources.base import TensorBytes, flat
@@ -38,23 +38,26 @@ class TensorSnapshot:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_data", "containers", "dtype", "name", "param_id", "shape")
+    __slots__ = ("__weakref__", "_given", "containers", "dtype", "name", "param_id", "shape", "shares_with")
 
     name: str
     dtype: DType
     shape: Shape
     containers: tuple[str, ...]
     param_id: int | None
-    _data: TensorBytes
+    # The other names of this same tensor in its file: weights that are tied.
+    shares_with: tuple[str, ...]
+    _given: TensorBytes | PendingBytes
 
     def __init__(
         self,
         name: str,
         dtype: DType,
         shape: Shape,
-        data: TensorBytes,
+        data: TensorBytes | PendingBytes,
         containers: tuple[str, ...] = (),
         param_id: int | None = None,
+        shares_with: tuple[str, ...] = (),
     ) -> None:
         if not isinstance(dtype, DType):
             raise UsageError(
@@ -63,9 +66,10 @@ class TensorSnapshot:
         _set_name(self, name)
         _set_dtype(self, dtype)
         _set_shape(self, shape)
-        _set_data(self, data)
+        _set_given(self, data)
         _set_containers(self, containers)
         _set_param_id(self, param_id)
+        _set_shares_with(self, shares_with)
 
     # Made by hand
 
@@ -129,7 +133,7 @@ class TensorSnapshot:
     @property
     def nbytes(self) -> int:
         """How many bytes it takes in a file."""
-        return self._data.nbytes
+        return self.data.nbytes
 
     @property
     def ndim(self) -> int:
@@ -139,11 +143,20 @@ class TensorSnapshot:
     @property
     def data(self) -> TensorBytes:
         """Where its bytes come from; formats and converters move them from here without making arrays."""
-        return self._data
+        given = self._given
+        if isinstance(given, PendingBytes):
+            given = given.find()
+            _set_given(self, given)
+        return given
 
     @property
     def parts(self) -> Mapping[str, Array]:
-        """The arrays that a quantised tensor is made of: `values`, `scales` and the like; empty for plain tensors."""
+        """What a tensor without plain values is made of; empty for plain tensors.
+
+        A quantised one has `values`, `scales` and the like, a sparse one `indices` and `values`.
+        """
+        if isinstance(self.data, PartsOnly):
+            return self.data.parts()
         if not self.dtype.is_quantized:
             return {}
         from burnstore.quantized import parts
@@ -181,23 +194,25 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_data("w", [[1, 2], [3, 4]]).numpy().flags.writeable
         False
         """
-        if self.dtype.is_quantized:
+        if self.dtype.is_quantized and not isinstance(self.data, PartsOnly):
             raise QuantizedError(
                 f"its values are quantised ({self.dtype})",
                 where=f"tensor {self.name!r}",
                 do="call .dequantize(), or take .parts",
             )
         _check_shape(self.name, self.shape)
+        if isinstance(self.data, PartsOnly):
+            self.data.view()
         import numpy as np
 
         if not self.dtype.is_plain:
             from burnstore.packing import unpack
 
             return unpack(np.frombuffer(self.tobytes(), np.uint8), self.dtype, self.shape)
-        view = None if copy else self._data.view()
+        view = None if copy else self.data.view()
         if view is None:
             array = np.empty(self.shape, self.dtype.numpy_dtype)
-            self._data.read_into(memoryview(array.reshape(-1).view(np.uint8)))
+            self.data.read_into(memoryview(array.reshape(-1).view(np.uint8)))
             return array
         raw = flat(view)
         if not raw.nbytes:
@@ -207,7 +222,7 @@ class TensorSnapshot:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         plain = self.dtype.is_plain and (dtype is None or self.dtype.numpy_dtype == dtype)
-        if copy is False and not (plain and self._data.view() is not None):
+        if copy is False and not (plain and self.data.view() is not None):
             raise TensorDataError("it cannot be had without a copy", where=f"tensor {self.name!r}", do="leave copy=False out")
         array = self.numpy(copy=bool(copy))
         return array if dtype is None else array.astype(dtype, copy=False)
@@ -216,6 +231,8 @@ class TensorSnapshot:
         """The floats that a quantised tensor stands for, exactly those that Burn computes; other dtypes are refused."""
         if not self.dtype.is_quantized:
             raise DTypeError(f"it is {self.dtype}, not quantised", where=f"tensor {self.name!r}", do="call .numpy()")
+        if isinstance(self.data, PartsOnly):
+            raise self.data.error
         from burnstore.quantized import dequantize
 
         return dequantize(self)
@@ -232,10 +249,10 @@ class TensorSnapshot:
 
     def tobytes(self) -> bytes:
         """The bytes as a file holds them: little-endian, C order, packed where the dtype is smaller than a byte."""
-        view = self._data.view()
+        view = self.data.view()
         if view is not None:
             return flat(view).tobytes()
-        return b"".join(flat(block).tobytes() for block in self._data.blocks())
+        return b"".join(flat(block).tobytes() for block in self.data.blocks())
 
     def to_data(self) -> TensorData:
         """Its bytes, shape and dtype together, as Burn's `TensorData`.
@@ -253,7 +270,7 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_data("a", 1).with_name("b").name
         'b'
         """
-        return TensorSnapshot(name, self.dtype, self.shape, self._data, self.containers, self.param_id)
+        return TensorSnapshot(name, self.dtype, self.shape, self._given, self.containers, self.param_id, self.shares_with)
 
     def __setattr__(self, attribute: str, value: object) -> None:
         do = "make a changed one: snapshot.with_name(...)" if attribute in ("name", "full_path") else "make another snapshot"
@@ -280,8 +297,8 @@ class TensorSnapshot:
 
 
 # A slot's own setter: the class's refuses.
-_set_name, _set_dtype, _set_shape, _set_data, _set_containers, _set_param_id = (
-    vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_data", "containers", "param_id")
+_set_name, _set_dtype, _set_shape, _set_given, _set_containers, _set_param_id, _set_shares_with = (
+    vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_given", "containers", "param_id", "shares_with")
 )
 
 

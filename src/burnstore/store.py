@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import replace
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from burnstore.errors import MetadataNotFoundError, PickleRefusedError, TensorNotFoundError, UsageError
-from burnstore.formats.base import Contents
+from burnstore.formats.base import Contents, Nested
 from burnstore.options import Options
 from burnstore.snapshot import TensorSnapshot
+
+if TYPE_CHECKING:
+    from burnstore.report import Description
 
 T = TypeVar("T")
 
 # What decides how a file is read; contents that were read under another answer are not kept.
-_READING = {"format", "io", "limits", "auto_extension"}
+_READING = {"format", "io", "limits", "auto_extension", "key"}
 
 
 class Store(Mapping[str, TensorSnapshot]):
@@ -83,6 +86,19 @@ class Store(Mapping[str, TensorSnapshot]):
             for name, _, _, source, begin, end in self.contents.rows()
         )
 
+    def describe(self) -> Description:
+        """What is inside the file beside tensors: every name of a class or function that a pickle holds, and where.
+
+        >>> import burnstore as bs
+        >>> data = bs.save({"fc.bias": [0.5]}, bytes, format="pt")
+        >>> [entry.name for entry in bs.open(data).describe() if not entry.known]
+        []
+        """
+        from burnstore.report import Description
+
+        described = getattr(self.contents, "described", None)
+        return described() if described else Description(self.name, self.format, ())
+
     def __getitem__(self, name: str) -> TensorSnapshot:
         try:
             return self.contents.snapshot(name)
@@ -108,6 +124,11 @@ class Store(Mapping[str, TensorSnapshot]):
 
         if not isinstance(name, str):
             return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do="names are text")
+        nests: list[str] = self.contents.nests() if isinstance(self.contents, Nested) else []
+        nest = next((nest for nest in nests if f"{nest}.{name}" in self.contents), None)
+        if nest is not None:
+            do = f"it is there as {f'{nest}.{name}'!r}; or open that part: burnstore.open(path, key={nest!r})"
+            return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)
         meant = closest(name, self.contents.names())
         do = f"did you mean {meant!r}?" if meant else f"it has {count_text(len(self), 'tensor')}; list(store) names them"
         return TensorNotFoundError(f"there is no tensor {name!r}", where=self.name, do=do)

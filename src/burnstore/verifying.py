@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burnstore.errors import BurnstoreError, FormatError, LimitError
+from burnstore.errors import BurnstoreError, DTypeError, FormatError, LimitError
 from burnstore.formats.base import Contents
 from burnstore.formats.sharded import ShardedContents
 from burnstore.formats.table import by_name
 from burnstore.limits import Limits
 from burnstore.opening import open_contents
 from burnstore.options import Options
-from burnstore.report import Verification
+from burnstore.report import Problem, Verification
 from burnstore.store import Store
 
 
@@ -31,8 +31,9 @@ def verify_source(given: object, options: Options) -> Verification:
 
 
 def _verify(contents: Contents, name: str, limits: Limits) -> Verification:
-    problems: list[str] = []
-    oddities = list(_format_oddities(contents, limits))
+    findings = list(_format_oddities(contents, limits))
+    problems: list[str] = [str(finding) for finding in findings if isinstance(finding, Problem)]
+    oddities = [finding for finding in findings if not isinstance(finding, Problem)]
     nbytes = 0
     for tensor in contents.names():
         snapshot = contents.snapshot(tensor)
@@ -41,6 +42,8 @@ def _verify(contents: Contents, name: str, limits: Limits) -> Verification:
             strange = snapshot.dtype.kind == "bool" and _strange_booleans(snapshot.tobytes(), snapshot.dtype.bits // 8)
             for _ in () if strange else snapshot.data.blocks():
                 pass
+        except DTypeError as error:  # sound, but not a tensor of plain values
+            oddities.append(str(error))
         except BurnstoreError as error:
             problems.append(str(error))
         else:
@@ -54,7 +57,7 @@ def _format_oddities(contents: Contents, limits: Limits) -> Iterator[str]:
         yield from contents.oddities
         for shard, inner in contents.shards.items():
             for oddity in _format_oddities(inner, limits):
-                yield f"{shard}: {oddity}"
+                yield Problem(f"{shard}: {oddity}") if isinstance(oddity, Problem) else f"{shard}: {oddity}"
     elif contents.source is not None:
         yield from by_name(contents.format).verify(contents.source, contents, limits)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -101,6 +101,22 @@ class Format(Protocol):
 
     def verify(self, source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
         """The oddities that reading tolerates."""
+
+
+@runtime_checkable
+class KeyedFormat(Format, Protocol):
+    """A format whose files nest, so that a part of one can be opened by its key."""
+
+    def read_key(self, source: Source, limits: Limits, key: str) -> Contents:
+        """The tensors under a key; dots lead further down where no key is exactly that."""
+
+
+@runtime_checkable
+class Nested(Protocol):
+    """Contents that may hold what is wanted one level further down."""
+
+    def nests(self) -> list[str]:
+        """The keys to open: `burnstore.open(path, key=...)`."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):

@@ -21,12 +21,6 @@ _LOOK_ALIKES: tuple[tuple[bytes, str, str], ...] = (
         "an XML page, as object stores answer when access is denied",
         "download it again with the right to read it",
     ),
-    (b"pk\x03\x04", "a zip archive, perhaps a PyTorch file", "this version of burnstore does not read it"),
-    (
-        b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e".lower(),
-        "a PyTorch file from before 1.6",
-        "this version of burnstore does not read it",
-    ),
     (b"\x1f\x8b", "a gzip archive", "unpack it first: gunzip"),
     (b"bzh", "a bzip2 archive", "unpack it first: bunzip2"),
     (b"\xfd7zxz\x00", "an xz archive", "unpack it first: unxz"),

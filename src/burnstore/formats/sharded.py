@@ -1,4 +1,6 @@
-"""A model in several files: `model.safetensors.index.json` says which tensor is in which.
+"""A model in several files: an index says which tensor is in which.
+
+`model.safetensors.index.json`, and `pytorch_model.bin.index.json` for PyTorch files:
 
     {"metadata": {"total_size": 1234}, "weight_map": {"layer.weight": "model-00001-of-00002.safetensors", …}}
 
@@ -145,7 +147,9 @@ def _oddities(shards: Mapping[str, Contents], weight_map: Mapping[str, str], tot
         extra = [name for name in contents.names() if weight_map.get(name) != shard]
         if extra:
             found.append(f"shard {shard} holds {len(extra)} tensors that the index does not name, {extra[0]!r} for one")
-        sizes.update({row[0]: row[5] - row[4] for row in contents.rows() if weight_map.get(row[0]) == shard})
+        for name, _, _, source, begin, end in contents.rows():
+            if weight_map.get(name) == shard:
+                sizes[name] = end - begin if source is not None else contents.snapshot(name).nbytes
     if total_size is not None and total_size != sum(sizes.values()):
         found.append(f"the index says {total_size} bytes, and its tensors have {sum(sizes.values())}")
     return found

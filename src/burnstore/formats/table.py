@@ -16,8 +16,17 @@ ENTRY_POINTS = "burnstore.formats"
 _BUILT_IN = {
     "safetensors": ("burnstore.formats.safetensors", (".safetensors",)),
     "burnpack": ("burnstore.formats.burnpack", (".bpk",)),
+    "pytorch": ("burnstore.formats.pytorch", (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pth.tar", ".pt2")),
 }
-_ALIASES = {"bpk": "burnpack", ".bpk": "burnpack", ".safetensors": "safetensors"}
+_ALIASES = {
+    "bpk": "burnpack",
+    ".bpk": "burnpack",
+    ".safetensors": "safetensors",
+    "pt": "pytorch",
+    ".pt": "pytorch",
+    ".pth": "pytorch",
+    "torch": "pytorch",
+}
 
 
 def by_name(name: str) -> Format:
