@@ -58,7 +58,8 @@ def test_a_look_alike_in_memory_is_called_by_its_name() -> None:
 
 @pytest.mark.parametrize("format", ["burnpack", "safetensors"])
 def test_a_look_alike_is_called_by_its_name_where_the_format_is_forced(format: str) -> None:
-    files = {what: content for what, (content, _) in LOOK_ALIKES.items() if content}
+    # any zip may be PyTorch's until that reader looks into it, and nothing at all is only a short file
+    files = {what: content for what, (content, _) in LOOK_ALIKES.items() if what not in ("a zip", "an empty file")}
     for what, outcome in assert_refused(files, format=format).items():
         assert LOOK_ALIKES[what][1].lower() in outcome.text.lower(), (what, outcome.text)
 
