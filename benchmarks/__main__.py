@@ -19,6 +19,11 @@ QUESTIONS = (
     "burn",
     "memory",
     "imports",
+    "pytorch_open",
+    "pytorch_values",
+    "pytorch_save",
+    "pytorch_convert",
+    "pytorch_burn",
 )
 
 

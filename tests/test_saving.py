@@ -28,3 +28,10 @@ def test_metadata_in_a_kind_of_text_is_written_as_text() -> None:
     store = bs.BurnpackStore.from_bytes(None).clear_metadata().metadata(np.str_("epoch"), np.str_("3"))
     bs.save({"a": [1.0]}, store)
     assert burnpack_parts(store.get_bytes())[0]["metadata"] == wanted
+
+
+def test_a_type_error_of_the_tensors_is_not_blamed_on_the_file_object(tmp_path: Path) -> None:
+    snapshot = bs.TensorSnapshot.from_blocks("x", "U8", (70_000,), lambda: ["text"])  # type: ignore[list-item,return-value]
+    with pytest.raises((TypeError, bs.errors.BurnstoreError)) as caught, (tmp_path / "w").open("wb") as file:
+        bs.save([snapshot], file, format="bpk")
+    assert "binary mode" not in str(caught.value)

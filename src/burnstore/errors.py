@@ -57,7 +57,7 @@ class BurnstoreError(Exception):
         what = _cut(self.what)
         text = f"{_cut(self.where)}: {what}" if self.where else what
         if self.do:
-            text = f"{text}; {self.do}"
+            text = f"{text}; {_cut(self.do)}"
         text = one_line(text)
         return text if text.endswith((".", "?", "!")) else f"{text}."
 

@@ -44,5 +44,5 @@ class Options:
 
     def __post_init__(self) -> None:
         for option, value, known in (("io", self.io, _IO), ("for_burn", self.for_burn, BURN_VERSIONS)):
-            if value not in known:
+            if not isinstance(value, str) or value not in known:
                 raise UsageError(f"{option}={value!r} is not known", do=f"known are {', '.join(known)}")

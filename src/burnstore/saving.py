@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
 from burnstore.data import PartsOnly
-from burnstore.errors import BurnstoreError, SourceClosedError, SourceError, TargetExistsError, UsageError, from_os_error
+from burnstore.errors import SourceClosedError, SourceError, SourceIsDirectoryError, TargetExistsError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
 from burnstore.formats.table import by_name, by_suffix, known_names
@@ -151,14 +151,17 @@ def _to_file_object(layout: Layout, file: Any) -> None:
         raise SourceClosedError("this file object is closed", where=name, do="open it again")
     try:
         write_layout(layout, to_file_object(file))
-    except TypeError as error:
-        if isinstance(error, BurnstoreError):
-            raise
-        raise UsageError(f"this file object takes no bytes ({error})", where=name, do="open it in binary mode") from None
     except io.UnsupportedOperation:
         raise UsageError("this file object cannot be written", where=name, do='open it for writing: open(path, "wb")') from None
     except OSError as error:
         raise error if isinstance(error, SourceError) else from_os_error(error, name) from None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise from_os_error(error, path) from None
 
 
 def _save_shards(
@@ -179,6 +182,8 @@ def _save_shards(
         return
     from burnstore.sources.atomic import AtomicFile
 
+    if os.path.isdir(path):
+        raise SourceIsDirectoryError("this is a folder", where=path, do="give the path of a file in it")
     if os.path.lexists(path) and not options.overwrite:  # opening `path` would find that file, not the shards
         raise TargetExistsError(
             "the file exists, and the shards would lie beside it", where=path, do="pass overwrite=True to replace it"
@@ -197,7 +202,7 @@ def _save_shards(
             for file in files:
                 file.commit()
             if os.path.lexists(path):
-                os.unlink(path)
+                _remove(path)
         except BaseException:
             if not options.overwrite:  # all of them are new, so none of them was there before
                 for file in files:

@@ -51,12 +51,13 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     """
     best, score, left = None, THRESHOLD, _MOST_COMPARISONS
     for candidate in sorted(names, key=lambda other: (-_shared(name, other), other)):
-        left -= len(name) * len(candidate)
-        if left < 0:
-            break
         short, long = sorted((len(name), len(candidate)))
         if (2 + short / max(1, long)) / 3 < THRESHOLD:  # no letters in common could make up for the length
             continue
+        cost = len(name) * len(candidate)
+        if cost > left:
+            continue
+        left -= cost
         this = similarity(name, candidate)
         if this > score or (this == score and (best is None or candidate < best)):
             best, score = candidate, this

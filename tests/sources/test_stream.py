@@ -191,3 +191,16 @@ def test_a_file_object_is_named_in_messages(tmp_path: Path) -> None:
     path.write_bytes(b"NRUB\1\0\xff\xff\xff\xff")
     with path.open("rb") as file, pytest.raises(bs.errors.TruncatedError, match=r"odd\.bpk"):
         bs.open(file)
+
+
+def test_a_zip_member_that_was_damaged_is_an_error_of_ours() -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("w.safetensors", DATA)
+    damaged = archive.getvalue().replace(DATA[-4:], b"zzzz", 1)
+    with (
+        zipfile.ZipFile(io.BytesIO(damaged)) as file,
+        file.open("w.safetensors") as member,
+        pytest.raises(bs.errors.SourceError, match="BadZipFile"),
+    ):
+        bs.read(member)

@@ -89,18 +89,9 @@ def open_stream(file: object) -> StreamSource | MemorySource:
     if isinstance(file, io.TextIOBase):
         raise UsageError("this file object gives text", do='open the file in binary mode: open(path, "rb")')
     name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
-    try:
-        if file.seekable():  # type: ignore[attr-defined]
-            was = file.tell()  # type: ignore[attr-defined]
-            size = file.seek(0, 2)  # type: ignore[attr-defined]
-            file.seek(was)  # type: ignore[attr-defined]
-            return StreamSource(file, file.tell() if size is None else size)  # type: ignore[arg-type,attr-defined]
-    except (AttributeError, io.UnsupportedOperation):
-        pass
-    except ValueError:  # "I/O operation on closed file"
-        raise SourceClosedError("this file object is closed", where=name, do="open it again") from None
-    except (OSError, EOFError) as error:
-        raise _unreadable(error, name) from None
+    size = _size_of(file, name)
+    if size is not None:
+        return StreamSource(file, size)  # type: ignore[arg-type]
     try:
         content = file.read()  # type: ignore[attr-defined]
     except Exception as error:
@@ -108,6 +99,24 @@ def open_stream(file: object) -> StreamSource | MemorySource:
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise UsageError("this file object gives text", where=name, do='open the file in binary mode: open(path, "rb")')
     return MemorySource(content, name)
+
+
+def _size_of(file: object, name: str) -> int | None:
+    """How many bytes a file object has, if it can seek."""
+    try:
+        if not file.seekable():  # type: ignore[attr-defined]
+            return None
+        was = file.tell()  # type: ignore[attr-defined]
+        file.seek(0, 2)  # type: ignore[attr-defined]
+        size: int = file.tell()  # type: ignore[attr-defined]
+        file.seek(was)  # type: ignore[attr-defined]
+    except (AttributeError, io.UnsupportedOperation):
+        return None
+    except ValueError:  # "I/O operation on closed file"
+        raise SourceClosedError("this file object is closed", where=name, do="open it again") from None
+    except Exception as error:
+        raise _unreadable(error, name) from None
+    return size
 
 
 def _unreadable(error: Exception, name: str) -> BurnstoreError:

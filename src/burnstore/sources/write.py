@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
-from burnstore.errors import SourceError, TensorDataError
+from burnstore.errors import SourceError, TensorDataError, UsageError
 from burnstore.sources.base import TensorBytes, flat
 
 if TYPE_CHECKING:
@@ -190,7 +190,11 @@ def to_file_object(file: BinaryIO) -> Sink:
 def _send(write: Callable[[Buffer], int | None], buffer: Buffer, file: BinaryIO) -> None:
     view = flat(buffer)
     while view.nbytes:
-        done = write(view)
+        try:
+            done = write(view)
+        except TypeError as error:
+            name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
+            raise UsageError(f"this file object takes no bytes ({error})", where=name, do="open it in binary mode") from None
         if done is None or done == view.nbytes:  # buffered files take all, or do not say
             return
         if done <= 0:
