@@ -36,9 +36,14 @@ class HeldArray:
 
     def view(self) -> Buffer | None:
         array = self.array
-        if array.flags.c_contiguous and self.dtype.is_plain and array.dtype.isnative:
-            return _as_buffer(array)
-        return None
+        direct = _DIRECT.get(array.dtype)
+        if direct is None:
+            direct = _DIRECT[array.dtype] = _is_direct(array.dtype)
+        if not array.flags.c_contiguous or not self.dtype.is_plain:
+            return None
+        if direct:
+            return array if array.ndim else array.data
+        return _as_buffer(array) if array.dtype.isnative else None
 
     def read_into(self, out: memoryview, begin: int = 0) -> None:
         view = self.view()
@@ -64,6 +69,14 @@ class HeldArray:
         if not self.dtype.is_plain:
             return pack(array, self.dtype)
         return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+
+
+# Whether the buffer protocol takes arrays of a dtype, and they lie as a file holds them.
+_DIRECT: dict[np.dtype[Any], bool] = {}
+
+
+def _is_direct(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "biufc" and dtype.isbuiltin == 1 and dtype.isnative  # float8_e5m2 says that it is a float
 
 
 def _as_buffer(array: np.ndarray[Any, Any]) -> Buffer:

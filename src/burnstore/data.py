@@ -175,11 +175,15 @@ class PartsOnly:
     scales of a quantised one.
     """
 
-    __slots__ = ("_parts", "error", "nbytes")
+    __slots__ = ("_parts", "error")
 
     def __init__(self, error: BurnstoreError, parts: Callable[[], Mapping[str, Any]] | None = None) -> None:
         self.error, self._parts = error, parts
-        self.nbytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Writers ask this before anything is written, and are told why there is nothing to write."""
+        raise self._error()
 
     def parts(self) -> Mapping[str, Any]:
         """The arrays and numbers that it is made of, by what they are."""

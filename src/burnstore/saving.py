@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from burnstore.collection import CollectionPaused
-from burnstore.data import PartsOnly
 from burnstore.errors import SourceClosedError, SourceError, SourceIsDirectoryError, TargetExistsError, UsageError, from_os_error
 from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
@@ -33,9 +32,6 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
-        for tensor in tensors:
-            if isinstance(tensor.data, PartsOnly):  # it says why it has no bytes, before anything is written
-                tensor.data.view()
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None

@@ -132,8 +132,9 @@ class TensorSnapshot:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes in a file."""
-        return self.data.nbytes
+        """How many bytes it takes in a file; 0 for one without plain values."""
+        data = self.data
+        return 0 if isinstance(data, PartsOnly) else data.nbytes
 
     @property
     def ndim(self) -> int:

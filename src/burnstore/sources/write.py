@@ -55,23 +55,25 @@ def write_layout(layout: Layout, sink: Sink) -> None:
     at = batched = len(layout.header)
 
     for part in layout.parts:
-        gap = part.begin - at
+        _, begin, data = part
+        gap = begin - at
         if gap:
             batch.extend(_zeros(gap))
             batched += gap
-        nbytes = part.data.nbytes
+        nbytes = data.nbytes
         if nbytes > _SMALL:
             if batch:
                 sink(batch, batched)
             batch, batched = [], 0
             _write_large(part, sink)
         elif nbytes:
-            batch.append(_whole(part))
+            view = data.view()
+            batch.append(_whole(part) if view is None else view)
             batched += nbytes
             if len(batch) >= _BATCH_BUFFERS or batched >= _BATCH_BYTES:
                 sink(batch, batched)
                 batch, batched = [], 0
-        at = part.begin + nbytes
+        at = begin + nbytes
     if layout.size > at:
         batch.extend(_zeros(layout.size - at))
         batched += layout.size - at
@@ -80,9 +82,6 @@ def write_layout(layout: Layout, sink: Sink) -> None:
 
 
 def _whole(part: Part) -> Buffer:
-    view = part.data.view()
-    if view is not None:
-        return view
     pieces = [flat(block).tobytes() for block in part.data.blocks()]
     whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(whole) != part.data.nbytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -46,8 +46,11 @@ _RANK: dict[str | None, int] = {
 
 def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None, options: WriteOptions) -> Layout:
     """What a SafeTensors file of these tensors looks like."""
+    _refuse(tensors)
     ordered = sorted(tensors, key=_name)
-    ordered.sort(key=_rank)
+    ranks = {tensor.dtype.name: _rank(tensor) for tensor in _one_a_dtype(tensors)}
+    if len(ranks) > 1:
+        ordered.sort(key=lambda tensor: ranks[tensor.dtype.name])
     header: dict[str, Mapping[str, str] | Entry] = {}
     if metadata is not None:
         header["__metadata__"] = dict(sorted(metadata.items()))
@@ -73,16 +76,27 @@ def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None,
 _name = attrgetter("name")
 
 
+def _one_a_dtype(tensors: Sequence[TensorSnapshot]) -> Iterable[TensorSnapshot]:
+    return {tensor.dtype.name: tensor for tensor in tensors}.values()
+
+
 def _rank(tensor: TensorSnapshot) -> int:
-    """Where a tensor's dtype stands in the file; what no SafeTensors file can hold is refused."""
+    """Where tensors of this dtype stand in the file; a dtype that no SafeTensors file can hold is refused."""
     rank = _RANK.get(tensor.dtype.safetensors_name)
     if rank is None:
         do = "save tensor.dequantize() or write a .bpk" if tensor.dtype.is_quantized else "cast it first"
         raise DTypeError(f"SafeTensors has no dtype for {tensor.dtype}", where=f"tensor {tensor.name!r}", do=do)
-    if tensor.dtype.bits == 4 and tensor.shape and tensor.shape[-1] % 2:
-        raise DTypeError(
-            f"an odd last dimension of {tensor.dtype} is not whole bytes", where=f"tensor {tensor.name!r} {list(tensor.shape)}"
-        )
-    if tensor.name == "__metadata__":
-        raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
     return rank
+
+
+def _refuse(tensors: Sequence[TensorSnapshot]) -> None:
+    """What no SafeTensors file can hold."""
+    for tensor in tensors:
+        if tensor.name == "__metadata__":
+            raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
+        if tensor.dtype.bits == 4 and tensor.shape and tensor.shape[-1] % 2:
+            raise DTypeError(
+                f"an odd last dimension of {tensor.dtype} is not whole bytes",
+                where=f"tensor {tensor.name!r} {list(tensor.shape)}",
+                do="pad it",
+            )
