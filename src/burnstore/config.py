@@ -139,12 +139,15 @@ def read_config(source: Source, type: Any = None, key: str | None = None, *, lim
         contents = source.contents
         return _typed(_values_of(contents.source or contents, contents.format, source.name, key, limits), type, key, source.name)
     from burnstore.formats.detect import detect
+    from burnstore.formats.sharded import is_index
     from burnstore.opening import open_source
 
     opened = open_source(source, Options(limits=limits))
     if opened is None:
         raise UsageError("these are tensors in hand, not a file", do="give the path of a PyTorch file")
     try:
+        if is_index(opened.name):
+            raise ConfigError("this is an index of shards", where=opened.name, do="read_config takes one of its files")
         path = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else None
         values = _values_of(opened, detect(opened, path).name, opened.name, key, limits)
         return _typed(values, type, key, opened.name)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from burnstore.arrays import held
-from burnstore.errors import DuplicateNameError, TensorDataError, UsageError
+from burnstore.errors import DuplicateNameError, UsageError
 from burnstore.formats.base import Row
-from burnstore.snapshot import TensorSnapshot
+from burnstore.snapshot import TensorSnapshot, check_name
 from burnstore.sources.base import FileRange, Source
 
 
@@ -75,13 +75,3 @@ def _named(name: str, value: object) -> TensorSnapshot:
     if isinstance(value, TensorSnapshot):
         return value if value.name == name else value.with_name(name)
     return TensorSnapshot(name, *held(value, name))
-
-
-def check_name(name: object) -> None:
-    """Refuse a name that no file can hold."""
-    if not isinstance(name, str):
-        raise UsageError(f"the name {name!r} is not text", do="names are text: use str(name)")
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise TensorDataError("its name is not valid Unicode", where=f"tensor {name!r}", do="rename it") from None

@@ -78,8 +78,7 @@ def open_contents(given: object, options: Options) -> Contents:
 
 
 def _read(source: Source, path: str | None, options: Options) -> Contents:
-    if is_index(path) and (options.format is None or by_name(options.format).name == "safetensors"):
-        assert path is not None
+    if path is not None and is_index(path):
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
     try:

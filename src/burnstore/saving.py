@@ -14,7 +14,7 @@ from burnstore.formats.base import Contents, Format, WriteOptions
 from burnstore.formats.sharded import SUFFIX, encode_index, parse_size, shard_names, split
 from burnstore.formats.table import by_name, by_suffix, known_names
 from burnstore.options import Options
-from burnstore.snapshot import TensorSnapshot
+from burnstore.snapshot import TensorSnapshot, check_name
 from burnstore.sources.base import flat
 from burnstore.sources.write import Layout, to_file_object, write_layout
 
@@ -32,6 +32,9 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
+        for tensor in tensors:
+            if not tensor.name.isascii():
+                check_name(tensor.name)
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)
         return None

@@ -12,7 +12,7 @@ from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from burnstore.errors import TensorIndexError, UsageError
+from burnstore.errors import DTypeError, TensorIndexError, UsageError
 from burnstore.sources.base import FileRange
 
 if TYPE_CHECKING:
@@ -29,11 +29,17 @@ def take(snapshot: TensorSnapshot, key: object) -> Any:
     """The part of `snapshot` that `key` names: a view where the file is mapped, otherwise an array of one's own."""
     keys = key if isinstance(key, tuple) else (key,)
     wanted, shape = _resolve(snapshot, keys)
+    data = snapshot.data
     if not prod(shape) and snapshot.dtype.is_plain:
         import numpy as np
 
-        return np.empty(shape, snapshot.dtype.numpy_dtype)
-    data = snapshot.data
+        _ = data.nbytes  # a tensor that has no values to give says so here
+        try:
+            return np.empty(shape, snapshot.dtype.numpy_dtype)
+        except (ValueError, OverflowError):
+            raise DTypeError(
+                f"an array cannot have the shape {shape}", where=f"tensor {snapshot.name!r}", do="take .tobytes()"
+            ) from None
     gather = getattr(data, "part", None)  # bytes that lie in no order know better which of them are wanted
     if gather is not None:
         found = gather(keys)

@@ -303,6 +303,16 @@ _set_name, _set_dtype, _set_shape, _set_given, _set_containers, _set_param_id, _
 )
 
 
+def check_name(name: object) -> None:
+    """Refuse a name that no file can hold."""
+    if not isinstance(name, str):
+        raise UsageError(f"the name {name!r} is not text", do="names are text: use str(name)")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise TensorDataError("its name is not valid Unicode", where=f"tensor {name!r}", do="rename it") from None
+
+
 def _plain_id(param_id: int | None, name: str) -> int | None:
     """A parameter id given by hand as a plain integer of 64 bits."""
     if param_id is None:

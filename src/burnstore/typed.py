@@ -45,7 +45,10 @@ def convert(value: object, type: Any, path: str = "", *, source: str = "") -> An
     Traceback (most recent call last):
     burnstore.errors.ConfigError: hyper_parameters.n_head: expected int, found str 'eight'.
     """
-    return _Conversion(source).convert(value, type, path)
+    try:
+        return _Conversion(source).convert(value, type, path)
+    except RecursionError:
+        raise ConfigError("its values are nested too deep", where=source or None, do="pass a key further down") from None
 
 
 class _Conversion:

@@ -39,11 +39,15 @@ _CHECKPOINT = {
         ("optimizer.state", ["0.step"]),
         ("optimizer.state.0", ["step"]),
         ("model.net.fc.weight", ["tensor"]),
-        ("epoch", []),
     ],
 )
 def test_a_key_opens_a_part_of_the_file(key: str, names: list[str]) -> None:
     assert list(bs.open(_saved(_CHECKPOINT), key=key)) == names
+
+
+def test_a_key_of_a_plain_value_says_how_to_read_it() -> None:
+    with pytest.raises(TensorNotFoundError, match="read_config"):
+        bs.open(_saved(_CHECKPOINT), key="epoch")
 
 
 def test_a_key_with_dots_is_first_looked_for_as_it_is() -> None:

@@ -13,12 +13,15 @@ Texts, numbers, lists, tuples and dicts are Python's own. What a file makes by n
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from burnstore.dtypes import DType, Shape
 
 # NumPy's limit; it also bounds the work that one tensor of a file can ask for.
 MAX_RANK = 64
+# torch's own: sizes, strides and offsets are numbers of 64 bits.
+_END = 2**63
 
 
 class Global:
@@ -159,9 +162,9 @@ class Geometry:
             if len(value) > MAX_RANK:
                 return f"it has {len(value)} dimensions, and {MAX_RANK} are possible"
             for item in value:
-                if type(item) is not int or item < 0:
+                if type(item) is not int or not 0 <= item < _END:
                     return f"a {what} of {_shown(item)} is not possible"
-        if type(offset) is not int or offset < 0:
+        if type(offset) is not int or not 0 <= offset < _END:
             return f"an offset of {_shown(offset)} is not possible"
         if len(shape) != len(strides):
             return f"it has {len(shape)} sizes and {len(strides)} strides"
@@ -181,6 +184,8 @@ class Geometry:
             if dim != 1 and stride != expected:
                 contiguous = False
             expected *= dim
+        if extent(shape) * self.itemsize >= _END:
+            return "its size is more than memory can have"
         self.contiguous = contiguous or count == 0
         self.nbytes = count * self.itemsize
         self.reach = (last - offset + 1) * self.itemsize if count else 0
@@ -216,6 +221,11 @@ class Composite:
         good = type(shape) is tuple and len(shape) <= MAX_RANK and all(type(dim) is int and 0 <= dim < 2**63 for dim in shape)
         self.shape: Shape = shape if good else ()  # type: ignore[assignment]
         self.parts = parts or {}
+
+
+def extent(shape: Shape) -> int:
+    """The product that NumPy bounds also for an empty array."""
+    return math.prod(dim or 1 for dim in shape)
 
 
 def _kind(value: object) -> str:

@@ -108,7 +108,7 @@ def array_of(value: Made) -> PickledArray | None:
         return None
     if not all(type(dim) is int and 0 <= dim < 2**63 for dim in shape):
         return None
-    if known[0].nbytes(shape) != _length(raw):
+    if known[0].nbytes(shape) != _length(raw) or known[0].nbytes(tuple(dim or 1 for dim in shape)) >= 2**63:
         return None
     return PickledArray(known[0], known[1], shape, fortran is True, raw)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from burnstore.formats.pytorch import value_opcodes as values
 from burnstore.formats.pytorch.machine_texts import integer_text, line
-from burnstore.formats.pytorch.nodes import Bag, Global, Items, Made, OddKey, Storage, Tensor
+from burnstore.formats.pytorch.nodes import Bag, Composite, Global, Items, Made, OddKey, Storage, Tensor
 from burnstore.formats.pytorch.pickle_machine import Machine, PickleFaultError
 from burnstore.formats.pytorch.rebuild import call
 from burnstore.formats.pytorch.value_opcodes import Handler, number, take
@@ -268,7 +268,9 @@ def _build(m: Machine, at: int) -> int:
         target.states.append(state)
     elif kind is Items:
         target.states.append(state)
-    elif kind is not Tensor:  # attributes of a tensor change none of its values
+    elif kind is Tensor and type(state) is tuple:
+        raise PickleFaultError("it gives a tensor other values")
+    elif kind not in (Tensor, Composite):  # attributes of a tensor change none of its values
         raise PickleFaultError(f"it sets attributes of {_what(target)}")
     return at
 

@@ -133,7 +133,13 @@ class Machine:
             self.memo_end = index + 1
         else:
             self.entries.forget()
+            if index not in self.memo and self._in_run(index):
+                self.run_count -= 1
         self.memo[index] = self.stack[-1]
+
+    def _in_run(self, index: int) -> bool:
+        position = bisect_right(self.run_bases, index) - 1
+        return position >= 0 and self.entries.remembered(self.runs[position], index - self.run_bases[position]) is not None
 
     def get(self, index: int) -> Any:
         """A remembered value."""
@@ -146,6 +152,7 @@ class Machine:
             found = self.entries.remembered(self.runs[position], index - self.run_bases[position])
             if found is not None:
                 self.memo[index] = found[0]
+                self.run_count -= 1  # it is counted as one of the memo now
                 return found[0]
         raise PickleFaultError(f"it refers to value {shown(index)}, which was never remembered")
 

@@ -75,6 +75,11 @@ def _bytes_or_fields(kind: Any, size: int) -> Callable[[Args], object]:
     return convert
 
 
+def _is_short(arg: object) -> bool:
+    """A number whose digits are soon written."""
+    return isinstance(arg, int) and arg.bit_length() <= 256
+
+
 def _text(args: Args) -> object:
     return args[0] if isinstance(args[0], str) else NotImplemented
 
@@ -96,7 +101,7 @@ def _sequence(kind: Any) -> Callable[[Args], object]:
 
 def _called(name: str) -> Callable[[Args], object]:
     def convert(args: Args) -> object:
-        if not all(arg is None or isinstance(arg, int) for arg in args):
+        if not all(arg is None or _is_short(arg) for arg in args):
             return NotImplemented
         return f"{name}({', '.join(map(str, args))})"
 
@@ -111,7 +116,7 @@ def _device(args: Args) -> object:
 def _fraction(args: Args) -> object:
     if isinstance(args[0], str):
         return args[0]
-    return f"{args[0]}/{args[1]}" if all(isinstance(arg, int) for arg in args[:2]) else NotImplemented
+    return f"{args[0]}/{args[1]}" if all(map(_is_short, args[:2])) else NotImplemented
 
 
 def _bytearray(args: Args) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from burnstore.errors import FormatError, TruncatedError
+from burnstore.errors import FormatError, TensorNotFoundError, TruncatedError
 from burnstore.formats.pytorch.archive import ZipFile
 from burnstore.formats.pytorch.contents import PytorchContents
 from burnstore.formats.pytorch.keys import value_at
@@ -51,7 +51,14 @@ def read(source: Source, limits: Limits) -> PytorchContents:
 def read_key(source: Source, limits: Limits, key: str) -> PytorchContents:
     """The tensors under a key of the object that the file holds."""
     opened = Opened(source, limits)
-    return _contents(opened, value_at(opened.root, key, source.name), limits)
+    value = value_at(opened.root, key, source.name)
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        raise TensorNotFoundError(
+            f"{key!r} is a {type(value).__name__} there, not tensors",
+            where=source.name,
+            do=f"burnstore.read_config(path, key={key!r})",
+        )
+    return _contents(opened, value, limits)
 
 
 def _contents(opened: Opened, root: object, limits: Limits) -> PytorchContents:

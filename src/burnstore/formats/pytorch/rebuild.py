@@ -24,6 +24,8 @@ def call(func: object, args: Args, offset: int, spend: Callable[[int], None]) ->
         if known in _COPYING:
             spend(len(args))
             spend(sum(len(arg) for arg in args if isinstance(arg, (dict, list, tuple))))
+            if known is _from_type and len(args) == 4 and type(args[2]) is tuple:  # what it calls copies these
+                spend(sum(len(arg) for arg in args[2] if isinstance(arg, (dict, list, tuple))))
         made = known(args, func)
         return Made(func, args, offset) if made is None else made
     if func.module in _TORCH_REBUILDS and func.name.startswith("_rebuild"):
@@ -88,12 +90,22 @@ def _strided(storage: Any, offset: Any, size: Any, strides: Any, dtype: Any = No
         if not isinstance(metadata, dict):
             return Composite("its metadata is not a map")
         bits = metadata
+        if not all(type(bit) is bool for key, bit in bits.items() if key in ("conj", "neg")):
+            return Composite("its metadata says conj or neg, and neither yes nor no", dtype or storage.dtype, _size(size))
+        dtype = dtype or storage.dtype
         unknown = next((key for key in bits if key not in ("conj", "neg")), None)
         if unknown is not None:
-            dtype = dtype or storage.dtype
             return Composite(f"its metadata {shown(unknown)} is not known and may change its values", dtype, _size(size))
+        named = "" if dtype is None else dtype.name
+        if (bits.get("conj") and named not in _COMPLEX) or (bits.get("neg") and named not in _NEGATABLE):
+            return Composite(f"its metadata asks for what {named or 'bytes'} cannot have", dtype, _size(size))
     geometry = geometry_of(storage, offset, size, strides, dtype, bits.get("conj") is True, bits.get("neg") is True)
     return Tensor(geometry, storage.key)
+
+
+_COMPLEX = frozenset({"C32", "C64", "C128"})
+# A negated view is the imaginary part of a conjugated tensor.
+_NEGATABLE = _COMPLEX | {"F16", "BF16", "F32", "F64"}
 
 
 def _rebuild_tensor(args: Args, func: Global) -> Any:

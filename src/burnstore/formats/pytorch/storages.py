@@ -86,7 +86,7 @@ def storage_of_fields(kind: object, key: Any, location: object, numel: Any, view
     if type(key) is not str:
         fault = fault or f"its storage's key is {shown(key)}, not a text"
         key = ""
-    if type(numel) is not int or numel < 0:
+    if type(numel) is not int or not 0 <= numel < 2**63:
         fault = fault or f"its storage has {shown(numel)} elements"
         numel = 0
     if view is not None and not _is_view(view):
@@ -99,5 +99,5 @@ def _is_view(view: object) -> bool:
         type(view) is tuple
         and len(view) == 3
         and type(view[0]) is str
-        and all(type(number) is int and number >= 0 for number in view[1:])
+        and all(type(number) is int and 0 <= number < 2**63 for number in view[1:])
     )

@@ -70,6 +70,8 @@ class Plain:
         self._done: dict[int, tuple[object, int]] = {}
         self._open: set[int] = set()
         self._spent = 0
+        # Long texts and numbers that a call was given already, by their ids.
+        self._given: set[int] = set()
         # Bytes that are spelled as text, by the id of the text: many may share one.
         self._spelled: dict[int, bytes] = {}
         # What was made on the way is kept, so that no id is given twice.
@@ -117,6 +119,14 @@ class Plain:
             do="pass limits=Limits(config_values=...) if it is meant, or a key",
         )
 
+    def _again(self, value: object) -> int:
+        """What it costs that a long text or number, which a call may copy, is given to one call more."""
+        size = len(value) if isinstance(value, (str, bytes, bytearray)) else value.bit_length() // 8 if type(value) is int else 0
+        if size <= _TEXT_UNIT or id(value) in self._given:
+            return size if size > _TEXT_UNIT else 0
+        self._given.add(id(value))
+        return 0
+
     def _bytes(self, text: str) -> tuple[object, int]:
         found = self._spelled.get(id(text))
         if found is None:
@@ -126,6 +136,10 @@ class Plain:
     def _finish(self, node: object, parts: list[object]) -> None:
         found = [self._done[id(part)] for part in parts]
         size = 1 + sum(part[1] for part in found)
+        if type(node) is Made:
+            self._spend(sum(self._again(part[0]) for part in found))
+        if size > self._cap:
+            raise self._too_many()
         self._open.discard(id(node))
         self._done[id(node)] = _assembled(node, [part[0] for part in found]), size
 

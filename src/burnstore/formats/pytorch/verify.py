@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice
 
 from burnstore.errors import BurnstoreError
 from burnstore.formats.base import Contents
 from burnstore.formats.pytorch.archive import ZipFile
 from burnstore.formats.pytorch.contents import PytorchContents
 from burnstore.formats.pytorch.legacy import LegacyFile
+from burnstore.formats.pytorch.zip import Archive
 from burnstore.limits import Limits
 from burnstore.report import Problem
 from burnstore.sources.base import Source
@@ -28,8 +29,8 @@ def verify(source: Source, contents: Contents, limits: Limits) -> Iterator[str]:
         yield f"{source.size - container.end} bytes follow the last storage"
     unknown = [entry.name for entry in contents.described() if not entry.known]
     if unknown:
-        shown = ", ".join(repr(text[:60])[1:-1] for text in unknown[:5])
-        yield f"its pickle names {len(unknown)} things that are not torch's: {shown}{', …' if len(unknown) > 5 else ''}"
+        shown = ", ".join(repr(text[:60])[1:-1] for text in unknown[:5]) + (", …" if len(unknown) > 5 else "")
+        yield f"its pickle names {len(unknown)} classes or functions that burnstore does not know: {shown}"
 
 
 def _verify_zip(container: ZipFile) -> Iterator[str]:
@@ -37,8 +38,11 @@ def _verify_zip(container: ZipFile) -> Iterator[str]:
     ranges: list[tuple[int, int, bytes]] = []
     odd_places = 0
     wrong: list[str] = []
+    shared = _shared(archive)
+    if shared:
+        yield Problem(f"{len(shared)} entries share their bytes with others: {', '.join(map(_shown, islice(shared, 2)))}")
     for name, (_, method, crc, *_) in archive.entries.items():
-        if name.endswith(b"/"):
+        if name.endswith(b"/") or name in shared:  # a few bytes can be a million entries: they are not read for each
             continue
         try:
             place = archive.data(name)
@@ -59,11 +63,27 @@ def _verify_zip(container: ZipFile) -> Iterator[str]:
         yield from map(Problem, wrong)
     if odd_places:
         yield f"{odd_places} storages do not begin at multiples of {_ALIGNMENT}, where torch puts them"
+
+
+def _shared(archive: Archive) -> dict[bytes, None]:
+    """The entries whose data overlaps that of another."""
+    ranges = []
+    for name in archive.entries:
+        try:
+            place = archive.data(name)
+        except BurnstoreError:
+            continue
+        if place.begin < place.end:
+            ranges.append((place.begin, place.end, name))
     ranges.sort()
-    for (_, end, first), (begin, _, second) in pairwise(ranges):
-        if begin < end:
-            yield f"entries {_shown(first)} and {_shown(second)} share bytes"
-            break
+    found: dict[bytes, None] = {}
+    last, furthest = b"", 0
+    for begin, end, name in ranges:
+        if begin < furthest:
+            found[last] = found[name] = None
+        if end > furthest:
+            last, furthest = name, end
+    return found
 
 
 def _shown(name: bytes) -> str:
