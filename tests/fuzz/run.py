@@ -1,6 +1,6 @@
 """Look for files that break a reader, for as long as you like.
 
-    python tests/fuzz/run.py burnpack --minutes 5        (or safetensors, or index)
+    python tests/fuzz/run.py burnpack --minutes 5        (or safetensors, index, pytorch)
 
 Each different failure is printed once, with the smallest file that showed it; the exit status is 1 if there was any.
 """
@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parents[2])]
 
 from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402  # after the project's root is on the path
 
-TARGETS = ("burnpack", "safetensors", "index")
+TARGETS = ("burnpack", "safetensors", "index", "pytorch")
 
 
 def main() -> int:

@@ -1,10 +1,10 @@
-"""A short run of each fuzz target: an error of our tree, or exactly the tensors that a naive reader finds."""
+"""A short run of each fuzz target: an error of our tree, or exactly the tensors that a naive reader finds; for PyTorch, our slow one."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import burnpack_target, index_target, safetensors_target
+from tests.fuzz import burnpack_target, index_target, pytorch_target, safetensors_target
 
 _short = settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
@@ -25,3 +25,9 @@ def test_a_safetensors_reader_refuses_or_reads_what_a_naive_and_the_official_rea
 @given(index_target.files())
 def test_an_index_reader_refuses_or_reads_what_a_naive_reader_reads(file: bytes) -> None:
     index_target.check(file)
+
+
+@_short
+@given(pytorch_target.files())
+def test_a_pytorch_reader_refuses_or_reads_the_same_by_whole_entries_and_by_single_opcodes(file: bytes) -> None:
+    pytorch_target.check(file)

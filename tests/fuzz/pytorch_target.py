@@ -22,7 +22,7 @@ from burnstore.formats.pytorch.entries import Entries
 from burnstore.formats.pytorch.opcodes import HANDLERS
 from burnstore.formats.pytorch.values import plain_values
 
-_DATA = Path(__file__).parents[2] / "data" / "torch"
+_DATA = Path(__file__).parents[1] / "data" / "torch"
 _ZIPS = (
     "torch/conv2d.pt",
     "torch/tied_weights.pt",
