@@ -1,4 +1,4 @@
-"""A short run of each fuzz target: an error of our tree, or exactly the tensors that a naive reader finds; for PyTorch, our slow one."""
+"""A short run of each fuzz target: an error of our tree, or what a naive reader finds (for PyTorch, our own slow one)."""
 
 from __future__ import annotations
 
