@@ -47,30 +47,22 @@ class LocalFile:
 
     def __init__(self, path: str | os.PathLike[str], io: IO = "auto") -> None:
         path = os.fspath(path)
-        self._name = path or "''"
+        self.name = path or "''"
         try:
             descriptor = _Descriptor(path)
             status = os.fstat(descriptor.fd)
         except ValueError as error:  # a NUL in the path
-            raise SourceError(str(error), where=repr(self._name)) from None
+            raise SourceError(str(error), where=repr(self.name)) from None
         except OSError as error:
-            raise from_os_error(error, self._name) from None
+            raise from_os_error(error, self.name) from None
         if not stat.S_ISREG(status.st_mode):
-            raise _not_a_file(self._name, status.st_mode)
+            raise _not_a_file(self.name, status.st_mode)
         self._descriptor: _Descriptor | None = descriptor
-        self._size = status.st_size
+        self.size = status.st_size
         self._device = status.st_dev
         self._io = io
         self._mapping: mmap.mmap | None = None
-        self._head = self._pread(descriptor, 0, min(HEAD_BYTES, self._size))
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def size(self) -> int:
-        return self._size
+        self._head = self._pread(descriptor, 0, min(HEAD_BYTES, self.size))
 
     @property
     def is_mapped(self) -> bool:
@@ -89,22 +81,22 @@ class LocalFile:
     def mapping(self, end: int | None = None) -> mmap.mmap | None:
         """The mapped file, after making sure that it still reaches to `end`; None for an empty file."""
         descriptor = self._open()
-        end = self._size if end is None else end
+        end = self.size if end is None else end
         check_range(self, 0, end, os.fstat(descriptor.fd).st_size)
-        if self._mapping is None and self._size:
+        if self._mapping is None and self.size:
             import mmap
 
             try:
-                self._mapping = mmap.mmap(descriptor.fd, self._size, access=mmap.ACCESS_READ)
+                self._mapping = mmap.mmap(descriptor.fd, self.size, access=mmap.ACCESS_READ)
             except (OSError, ValueError) as error:
-                raise SourceError(f"it cannot be mapped ({error})", where=self._name, do='pass io="pread"') from None
+                raise SourceError(f"it cannot be mapped ({error})", where=self.name, do='pass io="pread"') from None
         return self._mapping
 
     def read(self, begin: int, end: int) -> bytes:
         if end <= len(self._head):
             self._open()
             return self._head[begin:end]
-        check_range(self, begin, end, self._size)
+        check_range(self, begin, end, self.size)
         return self._pread(self._open(), begin, end - begin)
 
     def read_into(self, begin: int, out: memoryview) -> None:
@@ -116,7 +108,7 @@ class LocalFile:
                     check_range(self, begin, begin + len(out), min(begin + done, os.fstat(descriptor.fd).st_size))
                 done += got
         except OSError as error:
-            raise error if isinstance(error, SourceError) else from_os_error(error, self._name) from None
+            raise error if isinstance(error, SourceError) else from_os_error(error, self.name) from None
 
     def close(self) -> None:
         self._descriptor = None
@@ -125,7 +117,7 @@ class LocalFile:
     def _open(self) -> _Descriptor:
         if self._descriptor is None:
             raise SourceClosedError(
-                "it was closed", where=self._name, do="read tensors before closing the store, or open it again"
+                "it was closed", where=self.name, do="read tensors before closing the store, or open it again"
             )
         return self._descriptor
 
@@ -137,12 +129,12 @@ class LocalFile:
                 if not more:
                     raise TruncatedError(
                         f"bytes {begin} to {begin + length} are wanted, and it ends at {begin + len(data)}",
-                        where=self._name,
+                        where=self.name,
                         do="it was cut while it was in use: open it again",
                     )
                 data += more
         except OSError as error:
-            raise error if isinstance(error, SourceError) else from_os_error(error, self._name) from None
+            raise error if isinstance(error, SourceError) else from_os_error(error, self.name) from None
         return data
 
 

@@ -27,21 +27,13 @@ class MemorySource:
         except (TypeError, BufferError) as error:
             raise UsageError(f"these bytes cannot be read in one piece: {error}", do="give a contiguous buffer") from None
         self._view: memoryview | None = view.toreadonly()
-        self._size = view.nbytes
-        self._name = name or f"<{view.nbytes} bytes>"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def size(self) -> int:
-        return self._size
+        self.size = view.nbytes
+        self.name = name or f"<{view.nbytes} bytes>"
 
     def view(self, begin: int, end: int) -> memoryview:
         if self._view is None:
-            raise SourceClosedError("it was closed", where=self._name, do="read tensors before closing the store")
-        check_range(self, begin, end, self._size)
+            raise SourceClosedError("it was closed", where=self.name, do="read tensors before closing the store")
+        check_range(self, begin, end, self.size)
         return self._view[begin:end]
 
     read = view

@@ -28,29 +28,21 @@ class StreamSource:
 
         self._file: BinaryIO | None = file
         self._lock = Lock()
-        self._size = size
-        self._name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def size(self) -> int:
-        return self._size
+        self.size = size
+        self.name = f"<{getattr(file, 'name', None) or type(file).__name__}>"
 
     def view(self, begin: int, end: int) -> None:
         return None
 
     def read(self, begin: int, end: int) -> bytes:
-        block = bytearray(max(0, min(end, self._size) - begin))
+        block = bytearray(max(0, min(end, self.size) - begin))
         self.read_into(begin, memoryview(block))
         return bytes(block)
 
     def read_into(self, begin: int, out: memoryview) -> None:
         file = self._file
         if file is None or getattr(file, "closed", False):
-            raise SourceClosedError("it was closed", where=self._name, do="read tensors before closing it")
+            raise SourceClosedError("it was closed", where=self.name, do="read tensors before closing it")
         with self._lock:
             try:
                 was = file.tell()
@@ -60,7 +52,7 @@ class StreamSource:
                 finally:
                     file.seek(was)
             except Exception as error:
-                raise _unreadable(error, self._name) from None
+                raise _unreadable(error, self.name) from None
 
     def _fill(self, file: BinaryIO, begin: int, out: memoryview) -> None:
         done = 0
@@ -75,7 +67,7 @@ class StreamSource:
             if not got:
                 raise TruncatedError(
                     f"bytes {begin} to {begin + len(out)} are wanted, and it ends at {begin + done}",
-                    where=self._name,
+                    where=self.name,
                     do="it was cut while it was in use: open it again",
                 )
             done += got
