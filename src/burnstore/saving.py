@@ -32,8 +32,8 @@ def save_contents(contents: Contents, dest: object, options: Options, *, rewrite
     metadata = None if options.metadata is None else checked_metadata(options.metadata)
     with CollectionPaused():
         tensors = [contents.snapshot(name) for name in contents.names()]
-        for tensor in tensors:
-            if not tensor.name.isascii():
+        if not "".join(contents.names()).isascii():
+            for tensor in tensors:
                 check_name(tensor.name)
     if options.shard_size is not None:
         _save_shards(tensors, dest, format, metadata, options, write_options)

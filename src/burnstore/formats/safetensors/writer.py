@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -46,9 +47,9 @@ _RANK: dict[str | None, int] = {
 
 def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None, options: WriteOptions) -> Layout:
     """What a SafeTensors file of these tensors looks like."""
-    _refuse(tensors)
     ordered = sorted(tensors, key=_name)
-    ranks = {tensor.dtype.name: _rank(tensor) for tensor in _one_a_dtype(tensors)}
+    ranks = {dtype: _rank(dtype, tensors) for dtype in set(map(_dtype, tensors))}
+    _refuse(ordered, ranks)
     if len(ranks) > 1:
         ordered.sort(key=lambda tensor: ranks[tensor.dtype.name])
     header: dict[str, Mapping[str, str] | Entry] = {}
@@ -73,28 +74,26 @@ def write(tensors: Sequence[TensorSnapshot], metadata: Mapping[str, str] | None,
     return Layout(len(text).to_bytes(8, "little") + text, parts, start + at)
 
 
-_name = attrgetter("name")
+_name, _dtype = attrgetter("name"), attrgetter("dtype.name")
 
 
-def _one_a_dtype(tensors: Sequence[TensorSnapshot]) -> Iterable[TensorSnapshot]:
-    return {tensor.dtype.name: tensor for tensor in tensors}.values()
-
-
-def _rank(tensor: TensorSnapshot) -> int:
-    """Where tensors of this dtype stand in the file; a dtype that no SafeTensors file can hold is refused."""
-    rank = _RANK.get(tensor.dtype.safetensors_name)
+def _rank(dtype: str, tensors: Sequence[TensorSnapshot]) -> int:
+    """Where tensors of a dtype stand in the file; a dtype that no SafeTensors file can hold is refused."""
+    one = next(tensor for tensor in tensors if tensor.dtype.name == dtype)
+    rank = _RANK.get(one.dtype.safetensors_name)
     if rank is None:
-        do = "save tensor.dequantize() or write a .bpk" if tensor.dtype.is_quantized else "cast it first"
-        raise DTypeError(f"SafeTensors has no dtype for {tensor.dtype}", where=f"tensor {tensor.name!r}", do=do)
+        do = "save tensor.dequantize() or write a .bpk" if one.dtype.is_quantized else "cast it first"
+        raise DTypeError(f"SafeTensors has no dtype for {dtype}", where=f"tensor {one.name!r}", do=do)
     return rank
 
 
-def _refuse(tensors: Sequence[TensorSnapshot]) -> None:
+def _refuse(ordered: Sequence[TensorSnapshot], dtypes: Collection[str]) -> None:
     """What no SafeTensors file can hold."""
-    for tensor in tensors:
-        if tensor.name == "__metadata__":
-            raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
-        if tensor.dtype.bits == 4 and tensor.shape and tensor.shape[-1] % 2:
+    at = bisect_left(ordered, "__metadata__", key=_name)
+    if at < len(ordered) and ordered[at].name == "__metadata__":
+        raise UsageError("no tensor of a SafeTensors file can have this name", where="tensor '__metadata__'", do="rename it")
+    for tensor in ordered if "F4" in dtypes else ():
+        if tensor.dtype.name == "F4" and tensor.shape and tensor.shape[-1] % 2:
             raise DTypeError(
                 f"an odd last dimension of {tensor.dtype} is not whole bytes",
                 where=f"tensor {tensor.name!r} {list(tensor.shape)}",
