@@ -60,6 +60,7 @@ def test_a_name_twice_is_refused(index: Path) -> None:
         f'{{"weight_map":{{"a":{one},"a":{two}}}}}',
         f'{{"weight_map":{{"a":{one},"\\u0061":{two}}}}}',
         f'{{"weight_map":{{"a":{one}}},"weight_map":{{"a":{two}}}}}',
+        f'{{"other":{{"x":1}},"other":{{"x":1}},"weight_map":{{"a":{one}}}}}',
     ):
         index.write_text(content)
         assert_refused({content: index}, "twice")
@@ -104,3 +105,8 @@ def test_many_names_and_many_shards_are_refused_in_time(index: Path) -> None:
     assert_refused({"one is missing": index}, "none.safetensors")
     index.write_text(json.dumps({"weight_map": {f"t{at}": f"{at}.safetensors" for at in range(200_000)}}))
     assert_refused({"all are missing": index}, "0.safetensors")
+
+
+def test_bytes_that_are_no_text_are_refused_also_where_nobody_looks(index: Path) -> None:
+    index.write_bytes(b'{"metadata":{"total\xffsize":2},"weight_map":{}}')
+    assert_refused({"index": index}, "JSON")
