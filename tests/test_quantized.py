@@ -170,3 +170,10 @@ def test_tensor_data_of_the_wrong_length_is_refused_for_quantised_dtypes_too() -
     dtype = QuantizedDType.with_scheme(Scheme("Q8S"))
     with pytest.raises(bs.errors.TensorDataError, match="6 bytes"):
         bs.TensorData(b"\0" * 5, (2,), dtype)
+
+
+def test_a_block_far_larger_than_its_tensor_takes_no_more_memory_than_the_tensor() -> None:
+    scheme = Scheme("Q8S", block=(255,) * 5, block_scale="F32")
+    dtype = QuantizedDType.with_scheme(scheme)
+    data = bs.TensorData(bytes([3]) + np.array(0.5, np.float32).tobytes(), (1,) * 5, dtype)
+    assert bs.TensorSnapshot.from_data("w", data).dequantize().tolist() == [[[[[1.5]]]]]

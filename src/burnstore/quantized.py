@@ -145,15 +145,24 @@ def dequantize(snapshot: TensorSnapshot) -> Array:
     scheme, shape = scheme_of(snapshot), snapshot.shape
     pieces = parts(snapshot)
     codes = _codes(pieces["values"], scheme, shape, snapshot.name)
+    with np.errstate(all="ignore"):  # a product may be infinite or no number, as it is in Burn
+        return _products(codes, pieces, scheme)
+
+
+def _products(codes: Array, pieces: Mapping[str, Array], scheme: Scheme) -> Array:
+    import numpy as np
+
+    shape = codes.shape
     if "scale" in pieces:
         return codes * _floats(pieces["scale"], scheme.tensor or "F32")
     scales = _floats(pieces["scales"], scheme.block_scale or "F32")
     if "tensor_scale" in pieces:
         scales = scales * _floats(pieces["tensor_scale"], scheme.tensor or "F32")
-    for axis, block in enumerate(scheme.blocks(len(shape))):
+    for axis, (block, dim) in enumerate(zip(scheme.blocks(len(shape)), shape, strict=True)):
         if block != 1:
-            scales = np.repeat(scales, block, axis=axis)
-    return codes * scales[tuple(slice(dim) for dim in shape)]
+            # No more of each scale than there are elements: a block may be far larger than the tensor.
+            scales = np.repeat(scales, min(block, dim), axis=axis).take(range(dim), axis=axis)
+    return codes * scales
 
 
 def _stored(raw: Array, scheme: Scheme, shape: Shape) -> Array:
