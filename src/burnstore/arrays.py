@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnstore.dtypes import DType, Shape
-from burnstore.errors import DTypeError, TensorDataError, UsageError
+from burnstore.errors import BurnstoreError, DTypeError, TensorDataError, UsageError
 from burnstore.packing import pack
 
 if TYPE_CHECKING:
@@ -138,29 +138,51 @@ def _to_numpy(value: object, name: str) -> np.ndarray[Any, Any]:
         raise UsageError(f"this {type(value).__name__} cannot become an array: {error}", where=f"tensor {name!r}") from error
 
 
+# For each dtype of torch: ours, and the integers through which NumPy sees its bytes, or None where it knows the dtype.
+_TORCH_DTYPES: dict[object, tuple[DType, Any]] = {}
+
+
 def _held_torch(value: Any, name: str) -> tuple[DType, Shape, HeldArray]:
     """A torch tensor by its bytes: NumPy has no bf16, and torch gives no other way to them."""
     torch = sys.modules["torch"]
-    tensor = value.detach()
-    for is_so, what, do in (
-        (tensor.is_quantized, "a quantized tensor of torch", "save tensor.dequantize()"),
-        (tensor.is_nested, "a nested tensor", "save tensor.to_padded_tensor(0)"),
-        (tensor.layout is not torch.strided, f"a {tensor.layout} tensor", "save tensor.to_dense()"),
-    ):
-        if is_so:
-            raise DTypeError(f"{what} has no plain values", where=f"tensor {name!r}", do=do)
-    if tensor.device.type == "meta":
-        raise TensorDataError(
-            "a tensor on the meta device has no values", where=f"tensor {name!r}", do="load values into it first"
-        )
-    dtype = _named_dtype(tensor.dtype, name)
-    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    tensor = value if type(value) is torch.Tensor and not value.requires_grad else value.detach()
+    if tensor.is_quantized or tensor.is_nested or tensor.is_meta or tensor.layout is not torch.strided:
+        raise _without_values(tensor, name)
+    known = _TORCH_DTYPES.get(tensor.dtype)
+    if known is None:
+        known = _TORCH_DTYPES[tensor.dtype] = _named_dtype(tensor.dtype, name), _integers_for(tensor, torch)
+    dtype, integers = known
+    if not tensor.is_cpu:
+        tensor = tensor.cpu()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
     if dtype.bits < 8:
-        shape = (*tensor.shape[:-1], tensor.shape[-1] * 2)
-        packed = tensor.contiguous().view(torch.uint8).numpy()
         from burnstore.packing import unpack
 
+        shape = (*tensor.shape[:-1], tensor.shape[-1] * 2)
+        packed = tensor.contiguous().view(torch.uint8).numpy()
         return dtype, shape, HeldArray(unpack(packed.reshape(-1), dtype, shape), dtype)
-    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}.get(tensor.element_size())
-    array = tensor.numpy() if integer is None else tensor.view(integer).numpy()
-    return dtype, tuple(tensor.shape), HeldArray(np.asarray(array).view(dtype.numpy_dtype), dtype)
+    if integers is None:
+        array = tensor.numpy()
+        return dtype, array.shape, HeldArray(array, dtype)
+    array = tensor.view(integers).numpy().view(dtype.numpy_dtype)
+    return dtype, tuple(tensor.shape), HeldArray(array, dtype)
+
+
+def _integers_for(tensor: Any, torch: Any) -> Any:
+    if tensor.dtype in (torch.float64, torch.float32, torch.float16, torch.bool, torch.complex64, torch.complex128):
+        return None
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return None
+    return {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
+
+
+def _without_values(tensor: Any, name: str) -> BurnstoreError:
+    where = f"tensor {name!r}"
+    if tensor.is_quantized:
+        return DTypeError("a quantized tensor of torch has no plain values", where=where, do="save tensor.dequantize()")
+    if tensor.is_nested:
+        return DTypeError("a nested tensor has no plain values", where=where, do="save tensor.to_padded_tensor(0)")
+    if tensor.is_meta:
+        return TensorDataError("a tensor on the meta device has no values", where=where, do="load values into it first")
+    return DTypeError(f"a {tensor.layout} tensor has no plain values", where=where, do="save tensor.to_dense()")
