@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from burnstore.store import Store
 
 _ROWS = 10
+_DATA_PARALLEL = "module."
 
 
 def size_text(nbytes: int) -> str:
@@ -62,17 +63,20 @@ def store_text(store: Store) -> str:
         lines.append(f"  {name:<{widths[0]}}  {dtype:<{widths[1]}}  {shape:<{widths[2]}}  {size:>{widths[3]}}")
     if more:
         lines.append(f"  … and {more:,} more")
-    lines += [f"  {line}" for line in _nests(store)]
+    lines += [f"  {line}" for line in _hints(store)]
     return "\n".join(lines)
 
 
-def _nests(store: Store) -> list[str]:
-    """What may be opened instead of the whole, in words."""
+def _hints(store: Store) -> list[str]:
+    """What somebody who looks at a PyTorch file may want to do next, in words."""
     contents: object = store.contents
     nests: list[str] = getattr(contents, "nests", list)()
-    if not nests:
-        return []
-    return [f"the weights may be under {names_text(nests)}: burnstore.open(path, key={nests[0]!r})"]
+    hints = []
+    if nests:
+        hints.append(f"the weights may be under {names_text(nests)}: burnstore.open(path, key={nests[0]!r})")
+    if store.format == "pytorch" and store and all(name.startswith(_DATA_PARALLEL) for name in store):
+        hints.append(f"all names begin with {_DATA_PARALLEL!r}, which DataParallel adds: name.removeprefix({_DATA_PARALLEL!r})")
+    return hints
 
 
 def store_html(store: Store) -> str:
@@ -83,7 +87,7 @@ def store_html(store: Store) -> str:
     head = "".join(f"<th style='text-align:left'>{cell}</th>" for cell in ("name", "dtype", "shape", "size"))
     body = "".join("<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     foot = f"<tr><td colspan='4'>… and {more:,} more</td></tr>" if more else ""
-    foot += "".join(f"<tr><td colspan='4'>{escape(line)}</td></tr>" for line in _nests(store))
+    foot += "".join(f"<tr><td colspan='4'>{escape(line)}</td></tr>" for line in _hints(store))
     title = f"{safe_text(store.name)} · {store.format} · {count_text(len(store), 'tensor')} · {size_text(store.nbytes)}"
     return f"<table><caption>{escape(title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}{foot}</tbody></table>"
 

@@ -63,6 +63,14 @@ def test_open_never_descends_by_itself_and_says_where_the_weights_may_be() -> No
         store["net.fc.weight"]
 
 
+def test_the_prefix_of_data_parallel_stays_and_is_pointed_out() -> None:
+    model = torch.nn.DataParallel(torch.nn.Linear(2, 3))
+    store = bs.open(_saved(model.state_dict()))
+    assert list(store) == ["module.weight", "module.bias"]
+    assert "removeprefix('module.')" in repr(store)
+    assert "removeprefix" not in repr(bs.open(_saved({**model.state_dict(), "other": torch.ones(1)})))
+
+
 def test_a_missing_key_names_one_that_is_like_it() -> None:
     with pytest.raises(TensorNotFoundError, match="no key 'optimiser'; did you mean 'optimizer'"):
         bs.open(_saved(_CHECKPOINT), key="optimiser")
