@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+MiB, GiB = 1 << 20, 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

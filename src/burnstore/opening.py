@@ -36,12 +36,11 @@ def open_source(given: object, options: Options) -> Source | None:
 
         path: str | bytes = os.fspath(given)
         return LocalFile(os.fsdecode(path), options.io)
-    if hasattr(given, "dtype") and hasattr(given, "shape") and not is_buffer(given):
-        raise UsageError("an array has no name", do="give a mapping: {name: array}")
-    if is_buffer(given):
-        if getattr(getattr(given, "dtype", None), "itemsize", 1) != 1:
-            raise UsageError("an array has no name", do="give a mapping: {name: array}")
+    holds_bytes = is_buffer(given) and getattr(getattr(given, "dtype", None), "itemsize", 1) == 1
+    if holds_bytes:
         return MemorySource(given)  # type: ignore[arg-type]
+    if hasattr(given, "dtype") and hasattr(given, "shape"):
+        raise UsageError("an array has no name", do="give a mapping: {name: array}")
     if isinstance(given, Mapping):
         return None
     if isinstance(given, Readable):

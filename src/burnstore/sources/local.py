@@ -75,13 +75,12 @@ class LocalFile:
         if not self.is_mapped:
             self._open()
             return None
-        mapping = self.mapping(end)
+        mapping = self._mapped(end)
         return memoryview(b"") if mapping is None else memoryview(mapping)[begin:end]
 
-    def mapping(self, end: int | None = None) -> mmap.mmap | None:
+    def _mapped(self, end: int) -> mmap.mmap | None:
         """The mapped file, after making sure that it still reaches to `end`; None for an empty file."""
         descriptor = self._open()
-        end = self.size if end is None else end
         check_range(self, 0, end, os.fstat(descriptor.fd).st_size)
         if self._mapping is None and self.size:
             import mmap

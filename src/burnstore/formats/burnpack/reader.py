@@ -48,7 +48,7 @@ class Rest(msgspec.Struct, frozen=True, gc=False):
 
 def read(source: Source, limits: Limits) -> HeaderContents:
     """The tensors of a Burnpack file, in the order of the data."""
-    block, version = read_metadata(source, limits)
+    block, _ = read_metadata(source, limits)
     dtypes: dict[str, DType] = dict(PLAIN)
     try:
         entries, ids, rest = _parse(block, dtypes, source.name, limits)
@@ -60,7 +60,7 @@ def read(source: Source, limits: Limits) -> HeaderContents:
         entries = dict(sorted(entries.items(), key=_by_place))
     _check_overlaps(entries, source.name)
     start = _data_start(source, len(block), entries, rest.metadata)
-    extras = {"version": version, "scalars": rest.scalars}
+    extras = {"scalars": rest.scalars}
     return HeaderContents("burnpack", source, entries, dtypes, start, rest.metadata, ids, extras)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from burnstore.errors import FormatError
-from burnstore.sources.base import BLOCK_BYTES, FileRange, Source, TensorBytes
+from burnstore.sources.base import BLOCK_BYTES, FileRange, TensorBytes
 
 # What one byte of deflate can stand for at most.
 MAX_INFLATION = 1032
@@ -93,8 +93,3 @@ def inflate(packed: TensorBytes, whole: int, name: str) -> Iterator[bytes]:
 
 
 _DO = "the file is damaged: get it again"
-
-
-def view_of(source: Source) -> memoryview | None:
-    """All of a source without a copy, if it has that."""
-    return source.view(0, source.size)
