@@ -1,0 +1,1 @@
+"""Regular expressions as Rust reads them; `regex` is where to begin."""
