@@ -7,16 +7,18 @@ larger tensor), so an array that is kept keeps no more than that alive beside it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from burnstore.devices.fill import Job, fill
 from burnstore.dtypes import Shape
 from burnstore.formats.base import Contents
-from burnstore.sources.base import Source
+from burnstore.sources.base import FileRange, Source
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from burnstore.snapshot import TensorSnapshot
 
     Array = np.ndarray[Any, Any]
 
@@ -25,8 +27,6 @@ _ARENA_BYTES = 32 * 1024 * 1024
 _GAP_BYTES = 4096
 # Each read is long enough to be worth a system call and short enough for two threads to share the work.
 _READ_BYTES = 8 * 1024 * 1024
-# Below this the threads cost more than they bring.
-_THREADS_FROM = 64 * 1024 * 1024
 _ALIGNMENT = 64
 # More dimensions than any version of NumPy 1 takes are the snapshot's matter, which says so.
 _MAX_DIMS = 32
@@ -42,20 +42,32 @@ class _Arena:
         self.tensors: list[tuple[str, np.dtype[Any], Shape, int]] = []
 
 
-def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Array]:
-    """Every tensor as an array of the caller's own."""
+def read_owned(
+    contents: Contents,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    instead: Mapping[str, TensorSnapshot] | None = None,
+) -> dict[str, Array]:
+    """Every tensor as an array of the caller's own; `instead` gives another tensor for some names, such as one that is cast."""
     import numpy as np
 
     arrays: dict[str, Array] = {}
     arenas: list[_Arena] = []
     arena: _Arena | None = None
     kinds: dict[str, np.dtype[Any]] = {}
+    jobs: list[Job] = []
     for name, dtype, shape, source, begin, end in contents.rows():
         kind = kinds.get(dtype.name)
         if kind is None and dtype.is_plain:
             kind = kinds[dtype.name] = dtype.numpy_dtype
-        if kind is None or source is None or begin == end or len(shape) > _MAX_DIMS:
-            arrays[name] = contents.snapshot(name).numpy(copy=True)
+        other = instead.get(name) if instead else None
+        if other is not None or kind is None or source is None or begin == end or len(shape) > _MAX_DIMS:
+            snapshot = other or contents.snapshot(name)
+            if snapshot.dtype.is_plain and snapshot.nbytes and len(shape) <= _MAX_DIMS:
+                arrays[name] = np.empty(shape, snapshot.dtype.numpy_dtype)
+                jobs.append(Job(snapshot, arrays[name]))
+            else:
+                arrays[name] = snapshot.numpy(copy=True)
             continue
         arrays[name] = _PENDING
         if (
@@ -71,7 +83,8 @@ def read_owned(contents: Contents, threads: int | None = None) -> dict[str, Arra
         arena.end = end
 
     buffers = [_aligned(arena.end - arena.begin) for arena in arenas]
-    _fill(arenas, buffers, threads)
+    jobs += [Job(FileRange(arena.source, arena.begin, arena.end), buffer) for arena, buffer in zip(arenas, buffers, strict=True)]
+    fill(jobs, threads, progress)
     for arena, buffer in zip(arenas, buffers, strict=True):
         for name, kind, shape, offset in arena.tensors:
             arrays[name] = np.ndarray(shape, kind, buffer, offset)
@@ -87,58 +100,6 @@ def _aligned(nbytes: int) -> Array:
     block = np.empty(nbytes + _ALIGNMENT, np.uint8)
     start = -block.ctypes.data % _ALIGNMENT
     return block[start : start + nbytes]
-
-
-def _fill(arenas: Sequence[_Arena], buffers: Sequence[Array], threads: int | None) -> None:
-    total = sum(arena.end - arena.begin for arena in arenas)
-    if threads is None:
-        threads = min(8, os.cpu_count() or 1) if total >= _THREADS_FROM else 1
-    reads = _reads(arenas, buffers)
-    if threads <= 1:
-        for source, begin, out in reads:
-            source.read_into(begin, out)
-    else:
-        _in_threads(list(reads), threads)
-
-
-def _reads(arenas: Sequence[_Arena], buffers: Sequence[Array]) -> Iterable[tuple[Source, int, memoryview]]:
-    for arena, buffer in zip(arenas, buffers, strict=True):
-        view = memoryview(buffer)
-        for at in range(0, len(view), _READ_BYTES):
-            yield arena.source, arena.begin + at, view[at : at + _READ_BYTES]
-
-
-def _in_threads(reads: list[tuple[Source, int, memoryview]], threads: int) -> None:
-    """The first error stops all threads and is raised."""
-    from threading import Thread
-
-    left = iter(reads)
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            for source, begin, out in left:  # a list's iterator may be shared: each item is given once
-                if errors:
-                    return
-                source.read_into(begin, out)
-        except BaseException as error:
-            errors.append(error)
-
-    workers: list[Thread] = []
-    try:
-        for _ in range(min(threads, len(reads)) - 1):
-            worker = Thread(target=work, daemon=True)
-            try:
-                worker.start()
-            except RuntimeError:  # no threads here, or no more of them: this one does the rest
-                break
-            workers.append(worker)
-        work()
-    finally:
-        for worker in workers:
-            worker.join()
-    if errors:
-        raise errors[0]
 
 
 def read_views(contents: Contents) -> dict[str, Array]:
