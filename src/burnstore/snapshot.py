@@ -11,6 +11,7 @@ from operator import index
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from burnstore.containers import container_path, module_type
 from burnstore.data import BlockBytes, ComputedBytes, HeldBytes, PartsOnly, PendingBytes, TensorData
 from burnstore.dtypes import DType, Shape, checked_shape
 from burnstore.errors import DTypeError, ImmutableError, PickleRefusedError, QuantizedError, TensorDataError, UsageError
@@ -38,7 +39,7 @@ class TensorSnapshot:
     array([1., 2.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_given", "containers", "dtype", "name", "param_id", "shape", "shares_with")
+    __slots__ = ("__weakref__", "_given", "containers", "dialect", "dtype", "kind", "name", "param_id", "shape", "shares_with")
 
     name: str
     dtype: DType
@@ -47,6 +48,10 @@ class TensorSnapshot:
     param_id: int | None
     # The other names of this same tensor in its file: weights that are tied.
     shares_with: tuple[str, ...]
+    # The kind of layer that it belongs to, where its model said it: `Linear` also for a subclass of another name.
+    kind: str | None
+    # Whose names and axes it has, where its model said it.
+    dialect: str | None
     _given: TensorBytes | PendingBytes
 
     def __init__(
@@ -58,6 +63,8 @@ class TensorSnapshot:
         containers: tuple[str, ...] = (),
         param_id: int | None = None,
         shares_with: tuple[str, ...] = (),
+        kind: str | None = None,
+        dialect: str | None = None,
     ) -> None:
         if not isinstance(dtype, DType):
             raise UsageError(
@@ -70,6 +77,8 @@ class TensorSnapshot:
         _set_containers(self, containers)
         _set_param_id(self, param_id)
         _set_shares_with(self, shares_with)
+        _set_kind(self, kind)
+        _set_dialect(self, dialect)
 
     # Made by hand
 
@@ -174,7 +183,7 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_data("w", 1.0, containers=["Struct:Net", "Vec", "Struct:Linear"]).container_path()
         'Net.Vec.Linear'
         """
-        return ".".join(container.partition(":")[2] or container for container in self.containers)
+        return container_path(self.containers)
 
     def module_type(self) -> str | None:
         """The type of the module that it belongs to, without `Struct:`; None where nothing is known.
@@ -182,10 +191,15 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_data("w", 1.0, containers=["Struct:Net", "Vec"]).module_type()
         'Net'
         """
-        for container in reversed(self.containers):
-            if container.startswith(("Struct:", "Enum:")):
-                return container.partition(":")[2]
-        return None
+        return module_type(self.containers)
+
+    def layer_kind(self) -> str | None:
+        """The kind of layer that it belongs to: what its model said, or else the type of its module.
+
+        >>> TensorSnapshot.from_data("w", 1.0, containers=["Struct:Net", "Struct:Linear"]).layer_kind()
+        'Linear'
+        """
+        return self.kind or self.module_type()
 
     # Its values
 
@@ -220,6 +234,19 @@ class TensorSnapshot:
             return np.empty(self.shape, self.dtype.numpy_dtype)
         # frombuffer holds on to the buffer, so that its owner cannot close or resize it; ndarray alone would not
         return np.ndarray(self.shape, self.dtype.numpy_dtype, np.frombuffer(raw.toreadonly(), np.uint8))
+
+    def torch(self, *, device: Any = None, copy: bool = False) -> Any:
+        """The values as a tensor of torch, which must be installed.
+
+        It lies over the file where that can be: writing to it then changes this process's pages, never the file. With
+        `copy=True`, and of what is not mapped, the memory is your own.
+
+        >>> TensorSnapshot.from_data("w", [1.0, 2.0]).torch()
+        tensor([1., 2.], dtype=torch.float64)
+        """
+        from burnstore.torch_tensors import from_snapshot
+
+        return from_snapshot(self, device=device, copy=copy)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         plain = self.dtype.is_plain and (dtype is None or self.dtype.numpy_dtype == dtype)
@@ -271,7 +298,39 @@ class TensorSnapshot:
         >>> TensorSnapshot.from_data("a", 1).with_name("b").name
         'b'
         """
-        return TensorSnapshot(name, self.dtype, self.shape, self._given, self.containers, self.param_id, self.shares_with)
+        return self.changed(name=name)
+
+    def changed(
+        self,
+        *,
+        name: str | None = None,
+        containers: tuple[str, ...] | None = None,
+        kind: str | None = None,
+        dialect: str | None = None,
+        dtype: DType | None = None,
+        shape: Shape | None = None,
+        data: TensorBytes | PendingBytes | None = None,
+    ) -> TensorSnapshot:
+        """The same tensor with something changed; its bytes must still be as many as its shape and dtype need."""
+        if data is None and (shape is not None or dtype is not None) and not isinstance(self.data, PartsOnly):
+            new_dtype, new_shape = dtype or self.dtype, self.shape if shape is None else shape
+            if new_dtype.nbytes(new_shape) != self.data.nbytes:
+                raise TensorDataError(
+                    f"{new_dtype} {list(new_shape)} does not take {self.data.nbytes} bytes",
+                    where=f"tensor {self.name!r}",
+                    do="give a shape and dtype of as many bytes, or make another snapshot",
+                )
+        return TensorSnapshot(
+            self.name if name is None else name,
+            self.dtype if dtype is None else dtype,
+            self.shape if shape is None else shape,
+            self._given if data is None else data,
+            self.containers if containers is None else containers,
+            self.param_id,
+            self.shares_with,
+            self.kind if kind is None else kind,
+            self.dialect if dialect is None else dialect,
+        )
 
     def __setattr__(self, attribute: str, value: object) -> None:
         do = "make a changed one: snapshot.with_name(...)" if attribute in ("name", "full_path") else "make another snapshot"
@@ -298,8 +357,9 @@ class TensorSnapshot:
 
 
 # A slot's own setter: the class's refuses.
-_set_name, _set_dtype, _set_shape, _set_given, _set_containers, _set_param_id, _set_shares_with = (
-    vars(TensorSnapshot)[slot].__set__ for slot in ("name", "dtype", "shape", "_given", "containers", "param_id", "shares_with")
+_set_name, _set_dtype, _set_shape, _set_given, _set_containers, _set_param_id, _set_shares_with, _set_kind, _set_dialect = (
+    vars(TensorSnapshot)[slot].__set__
+    for slot in ("name", "dtype", "shape", "_given", "containers", "param_id", "shares_with", "kind", "dialect")
 )
 
 

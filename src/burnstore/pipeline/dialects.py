@@ -8,11 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from burnstore.pipeline.layers import BURN, PYTORCH
+
 KEY = "dialect"
-BURN, PYTORCH = "burn", "pytorch"
+# A claim that says little, because Burn's exports for PyTorch make it as well.
+PRODUCER = "its metadata 'producer'"
 
 # Burn calls a norm's tensors gamma and beta, PyTorch calls them weight and bias.
 _BURN_NAMES = (".gamma", ".beta")
+
+
+def said(own: str | None, metadata: Mapping[str, str], names: Iterable[str]) -> tuple[str | None, bool, str]:
+    """The dialect that a file claims, whether it says so in so many words, and where it says it.
+
+    >>> said(None, {"dialect": "burn"}, [])
+    ('burn', True, "its metadata 'dialect'")
+    """
+    word = metadata.get(KEY)
+    if word:
+        return word, True, f"its metadata {KEY!r}"
+    if own is not None:
+        return own, False, "its format"
+    if metadata.get("format") == "pt":
+        return PYTORCH, False, "its metadata 'format'"
+    if metadata.get("producer") == BURN and any(name.endswith(_BURN_NAMES) for name in names):
+        return BURN, False, PRODUCER
+    return None, False, ""
 
 
 def dialect_of(own: str | None, metadata: Mapping[str, str], names: Iterable[str]) -> str | None:
@@ -23,26 +44,18 @@ def dialect_of(own: str | None, metadata: Mapping[str, str], names: Iterable[str
     >>> dialect_of(None, {"producer": "burn"}, ["norm.gamma", "norm.beta"])
     'burn'
     """
-    said = metadata.get(KEY)
-    if said:
-        return said
-    if own is not None:
-        return own
-    if metadata.get("format") == "pt":
-        return PYTORCH
-    if metadata.get("producer") == BURN and any(name.endswith(_BURN_NAMES) for name in names):
-        return BURN
-    return None
+    return said(own, metadata, names)[0]
 
 
 def layout_matters(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """The tensors whose name or axes may differ between dialects: weights that may be a Linear's or a norm's.
+    """The tensors whose name or axes may differ between dialects: those that may be a Linear's or a norm's.
 
-    >>> layout_matters({"fc.weight": (4, 3), "conv.weight": (2, 2, 3, 3), "conv.bias": (2,), "norm.weight": (4,)})
-    ['fc.weight', 'norm.weight']
+    >>> layout_matters({"fc.weight": (4, 3), "conv.weight": (2, 2, 3, 3), "conv.bias": (2,), "norm.gamma": (4,)})
+    ['fc.weight', 'norm.gamma']
     """
     return [name for name, shape in shapes.items() if len(shape) in (1, 2) and _is_weight(name.rpartition(".")[2])]
 
 
 def _is_weight(word: str) -> bool:
-    return word.endswith("weight") or word.startswith("weight_")  # in_proj_weight of attention, weight_ih_l0 of an LSTM
+    # in_proj_weight of attention, weight_ih_l0 of an LSTM; gamma, beta and alpha are Burn's words for a norm and a PReLU
+    return word.endswith("weight") or word.startswith("weight_") or word in ("gamma", "beta", "alpha")

@@ -99,6 +99,13 @@ class PytorchContents:
 
         return nests_of(self.root)
 
+    @property
+    def layers(self) -> Mapping[str, str]:
+        """The classes of layers by path, where the pickle is of a whole model."""
+        from burnstore.formats.pytorch.layers import layers_of
+
+        return layers_of(self.root)
+
     def described(self) -> Description:
         """Every name that the pickle holds, in its order, and what the file is."""
         names = tuple(NamedThing(name.text, name.offset, is_known(name)) for name in self.opened.machine.globals.values())
