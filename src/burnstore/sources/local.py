@@ -62,6 +62,7 @@ class LocalFile:
         self._device = status.st_dev
         self._io = io
         self._mapping: mmap.mmap | None = None
+        self._private: mmap.mmap | None = None
         self._head = self._pread(descriptor, 0, min(HEAD_BYTES, self.size))
 
     @property
@@ -77,6 +78,16 @@ class LocalFile:
             return None
         mapping = self._mapped(end)
         return memoryview(b"") if mapping is None else memoryview(mapping)[begin:end]
+
+    def private_view(self, begin: int, end: int) -> memoryview | None:
+        """The bytes without a copy, writable: what is written there stays in this process and never reaches the file."""
+        if not self.is_mapped or not self.size or self._mapped(end) is None:
+            return None
+        if self._private is None:
+            import mmap
+
+            self._private = mmap.mmap(self._open().fd, self.size, access=mmap.ACCESS_COPY)
+        return memoryview(self._private)[begin:end]
 
     def _mapped(self, end: int) -> mmap.mmap | None:
         """The mapped file, after making sure that it still reaches to `end`; None for an empty file."""
@@ -111,7 +122,7 @@ class LocalFile:
 
     def close(self) -> None:
         self._descriptor = None
-        self._mapping = None
+        self._mapping = self._private = None
 
     def _open(self) -> _Descriptor:
         if self._descriptor is None:

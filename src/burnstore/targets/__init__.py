@@ -1,0 +1,1 @@
+"""Who takes tensors: live models seen as slots, one file a framework."""
