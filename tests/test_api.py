@@ -131,12 +131,13 @@ def test_what_is_no_source_is_refused_with_a_list_of_what_is(verb: Any, source: 
     [
         ([("a", [1.0])], "no names"),
         ([np.zeros(2)], "no names"),
-        ({1: [1.0]}, "not text"),
+        ({1.5: [1.0]}, "no name"),
         ({"\ud800": [1.0]}, "Unicode"),
-        ({"a": {"b": [1.0]}}, "dotted names"),
+        ({"a": {None: [1.0]}}, "no name"),
+        ({"a": {"b": [1.0]}, "a.b": [2.0]}, r"'a\.b': two"),
         ([bs.TensorSnapshot.from_data("same", 1), bs.TensorSnapshot.from_data("same", 2)], "'same'"),
     ],
-    ids=["pairs", "arrays", "number", "surrogate", "nested", "twice"],
+    ids=["pairs", "arrays", "number", "surrogate", "nested", "nested twice", "twice"],
 )
 def test_tensors_without_good_names_are_refused(source: Any, words: str) -> None:
     with pytest.raises(bs.errors.BurnstoreError, match=words):
@@ -278,7 +279,14 @@ def test_the_same_input_gives_the_same_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("keyword", "value"),
-    [("for_burn", "0.18"), ("dialect", "burn"), ("dialect", "pytorch"), ("format", "gguf"), ("shard_size", "big")],
+    [
+        ("for_burn", "0.18"),
+        ("dialect", "keras"),
+        ("from_dialect", "jax"),
+        ("to_dialect", ""),
+        ("format", "gguf"),
+        ("shard_size", "big"),
+    ],
 )
 @pytest.mark.parametrize("verb", [bs.save, bs.convert])
 def test_an_unknown_word_is_refused_with_those_that_are_known(verb: Any, keyword: str, value: str, tmp_path: Path) -> None:

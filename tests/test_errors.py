@@ -9,6 +9,7 @@ import inspect
 import pickle
 import re
 
+import numpy as np
 import pytest
 
 import burnstore as bs
@@ -19,7 +20,7 @@ KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issu
 BUILTINS = {
     "BurnstoreError": Exception, "FormatError": ValueError, "TruncatedError": ValueError, "UnknownFormatError": ValueError,
     "LimitError": ValueError, "DTypeError": TypeError, "QuantizedError": TypeError, "DialectError": ValueError,
-    "ConfigError": ValueError,
+    "ConfigError": ValueError, "LoadError": ValueError,
     "MetadataNotFoundError": KeyError,
     "TensorNotFoundError": KeyError, "DuplicateNameError": ValueError, "TensorDataError": ValueError, "UsageError": TypeError,
     "TensorIndexError": IndexError, "ImmutableError": AttributeError, "PickleRefusedError": TypeError, "SourceError": OSError,
@@ -54,6 +55,13 @@ def test_every_error_survives_the_way_to_another_process(kind: type, again: obje
     error = again(make(kind))  # type: ignore[operator]
     assert type(error) is kind and str(error) == str(make(kind))
     assert (error.what, error.where, error.do) == ("what is wrong", "model.bpk, byte 4", "get it again")
+
+
+def test_the_error_of_a_load_carries_its_report_to_another_process() -> None:
+    with pytest.raises(errors.LoadError) as caught:
+        bs.load({"a": [1.0]}, {"b": np.zeros(1)})
+    for again in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value), copy.deepcopy(caught.value)):
+        assert again.report.missing == [("b", "")] and again.report.unused == ["a"] and str(again) == str(caught.value)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,6 +63,92 @@ def test_the_defaults_are_burns() -> None:
     assert (static.auto_extension, static.zero_copy) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "closes_gaps", "skips_variants"),
+    [(bs.BurnpackStore, None, None), (bs.SafetensorsStore, None, None), (bs.PytorchStore, True, True)],
+)
+def test_the_defaults_of_loading_are_burns(kind: type, closes_gaps: bool | None, skips_variants: bool | None) -> None:
+    """Only its PyTorch store counts lists anew and leaves enum variants out; none loads in part or without checks."""
+    options = kind.from_file("x").options
+    assert (options.map_indices_contiguous, options.skip_enum_variants) == (closes_gaps, skips_variants)
+    assert (options.validate, options.allow_partial, options.filter, options.rename) == (True, False, None, None)
+    assert (options.from_adapter, options.to_adapter, options.from_dialect, options.to_dialect) == (None, None, None, None)
+
+
+ALL = [bs.BurnpackStore, bs.SafetensorsStore, bs.PytorchStore]
+PIPELINE = {
+    "with_regex": ("^a",), "with_regexes": (["^a", "b"],), "with_full_path": ("a.b",), "with_full_paths": (["a.b", "c"],),
+    "with_predicate": (lambda path, container: True,), "match_all": (), "filter": (bs.PathFilter().with_regex("a"),),
+    "with_key_remapping": ("a", "b"), "remap": (bs.KeyRemapper().add_pattern("a", "b"),),
+    "with_from_adapter": (bs.IdentityAdapter(),), "with_to_adapter": (bs.IdentityAdapter(),), "with_dialect": ("burn",),
+    "kinds": ({"^fc": "Linear"},), "like": ({},), "dtype": ("file",), "allow_partial": (True,), "validate": (False,),
+    "skip_enum_variants": (), "map_indices_contiguous": (), "map_indices_contiguous_except": ("^a$",), "zero_copy": (True,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_store_has_every_builder_of_the_pipeline_and_gives_a_new_store(kind: type) -> None:
+    from burnstore.builders import PipelineBuilders
+
+    assert {name for name in vars(PipelineBuilders) if not name.startswith("_")} == set(PIPELINE)
+    store = kind.from_bytes(None)
+    before = store.options
+    for name, arguments in PIPELINE.items():
+        other = getattr(store, name)(*arguments)
+        assert other is not store and type(other) is kind and store.options == before
+        already_so = kind is bs.PytorchStore and name in ("skip_enum_variants", "map_indices_contiguous")
+        assert (other.options == before) == already_so, name
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_criteria_are_joined_by_or_and_filter_and_remap_replace_what_was_there(kind: type) -> None:
+    store = kind.from_bytes(None).with_regex("^a").with_full_path("b.w").with_predicate(lambda path, _: path == "c")
+    filter = store.options.filter
+    assert [path for path in ("a.x", "b.w", "c", "d") if filter.matches(path)] == ["a.x", "b.w", "c"]
+    assert store.match_all().options.filter.matches("d")
+    replaced = store.filter(bs.PathFilter().with_regex("^d")).options.filter
+    assert [path for path in ("a.x", "b.w", "c", "d") if replaced.matches(path)] == ["d"]
+
+    rules = kind.from_bytes(None).with_key_remapping("a", "b").with_key_remapping("b", "c")
+    assert rules.options.rename.rename("a") == "c"
+    assert rules.remap(bs.KeyRemapper().add_pattern("x", "y")).options.rename.rename("a") == "a"
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize(
+    ("builder", "arguments"),
+    [
+        ("with_regex", ("(",)), ("with_regexes", (["a", "("],)), ("with_key_remapping", ("(", "")), ("remap", (3,)),
+        ("with_from_adapter", (3,)), ("with_dialect", ("jax",)), ("map_indices_contiguous_except", ("(",)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_by_the_builder_or_by_the_first_use(
+    kind: type, builder: str, arguments: tuple[object, ...]
+) -> None:
+    data = {"a.0.weight": np.zeros((2, 3), np.float32)}
+    with pytest.raises(bs.errors.BurnstoreError):
+        store = getattr(kind.from_bytes(None), builder)(*arguments)
+        bs.save(data, store)
+        store.keys()
+
+
+def test_a_kind_that_nobody_knows_is_refused_at_once() -> None:
+    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
+        bs.BurnpackStore.from_bytes(None).kinds({"^fc": "Dense"})
+    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
+        bs.load({"fc.weight": np.zeros((2, 3))}, {"fc.weight": np.zeros((2, 3))}, kinds={"^fc": "Dense"})
+
+
+def test_a_store_that_loads_and_saves_is_configured_once() -> None:
+    """Renamed on the way in by the rule, and adapted on each side by that side's adapter."""
+    store = bs.SafetensorsStore.from_bytes(None).with_to_adapter(bs.FloatCastAdapter("F16"))
+    store = store.with_from_adapter(bs.FloatCastAdapter("F32"))
+    bs.save({"w": np.full(2, 1 / 3, np.float32)}, store)
+    assert store["w"].dtype == "F16"
+    model = {"w": np.zeros(2, np.float32)}
+    assert bs.load(store, model).casts == [] and model["w"].tolist() == [float(np.float16(1 / 3))] * 2
+
+
 @pytest.mark.parametrize(("kind", "format"), [(bs.BurnpackStore, "burnpack"), (bs.SafetensorsStore, "safetensors")])
 @pytest.mark.parametrize(("burn", "version"), [(None, "0.22.1"), ("0.22", "0.22.1"), ("0.20", "0.20.1")])
 def test_burns_three_keys_are_written_with_the_version_that_is_imitated(

@@ -65,9 +65,9 @@ def runtime_imports(tree: ast.Module) -> Iterator[str]:
 
 
 # Whoever imports this one holds arrays, so NumPy is there already.
-OF_ARRAYS = {"arrays.py"}
-# Whoever imports these has a configuration to read or write.
-OF_CONFIGURATIONS = {"config.py": {"inspect"}, "json_text.py": {"json"}}
+OF_ARRAYS = {"arrays.py", "kernels.py", "mappings.py"}
+# Whoever imports the first two has a configuration to read or write; `dataclasses`, which the third needs, imports `inspect`.
+OF_CONFIGURATIONS = {"config.py": {"inspect"}, "json_text.py": {"json"}, "keywords.py": {"inspect"}}
 
 
 @named([path for path in SOURCES if "testing" not in path.parts])

@@ -32,7 +32,8 @@ class HeldArray:
     def __init__(self, array: np.ndarray[Any, Any], dtype: DType) -> None:
         self.array = array
         self.dtype = dtype
-        self.nbytes: int = array.nbytes if dtype.is_plain else dtype.nbytes(array.shape)
+        # an array of C32 has one more axis, of 2
+        self.nbytes: int = array.nbytes if dtype.is_plain or dtype.name == "C32" else dtype.nbytes(array.shape)
 
     def view(self) -> Buffer | None:
         array = self.array

@@ -140,7 +140,7 @@ def read_config(source: Source, type: Any = None, key: str | None = None, *, lim
         return _typed(_values_of(contents.source or contents, contents.format, source.name, key, limits), type, key, source.name)
     from burnstore.formats.detect import detect
     from burnstore.formats.sharded import is_index
-    from burnstore.opening import open_source
+    from burnstore.verbs.opening import open_source
 
     opened = open_source(source, Options(limits=limits))
     if opened is None:

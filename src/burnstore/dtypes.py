@@ -176,11 +176,16 @@ _TABLE = (
 )
 # fmt: on
 
+# What people say as well.
+_ALIASES = {"half": "F16", "fp16": "F16", "float": "F32", "fp32": "F32", "double": "F64", "fp64": "F64"}
+
 _BY_NAME: dict[str, DType] = {}
 for _row in _TABLE:
     for _name in (_row.name, _row.burn_name, _row.safetensors_name, _row.torch_name, _row.numpy_name):
         if _name is not None:
             _BY_NAME.setdefault(_name, _row)
+
+_BY_NAME.update({alias: _BY_NAME[name] for alias, name in _ALIASES.items()})
 
 SAFETENSORS_DTYPES: dict[str, DType] = {
     row.safetensors_name: DType.of(row.safetensors_name) for row in _TABLE if row.safetensors_name

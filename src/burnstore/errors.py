@@ -9,6 +9,7 @@
     │  └─ QuantizedError                   plain values asked of a quantised tensor
     ├─ ConfigError (ValueError)            a value is not what a field of a configuration wants
     ├─ DialectError (ValueError)           the layout of a tensor depends on something that nobody said
+    ├─ LoadError (ValueError)              a model was not loaded, and is as it was; `.report` says what did not fit
     ├─ TensorNotFoundError (KeyError)      no tensor of that name
     ├─ MetadataNotFoundError (KeyError)    no metadata of that key
     ├─ DuplicateNameError (ValueError)     one name for two tensors
@@ -35,6 +36,11 @@ Each says what happened, where, and what to do next; `str()` of any of them is o
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from burnstore.outcome import ApplyResult
 
 # A file can put anything into a message: names and shapes of any length.
 _LONGEST = 600
@@ -85,6 +91,10 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+class BurnstoreWarning(UserWarning):
+    """Something was done that one may want to know of, such as numbers in names that changed."""
+
+
 class FormatError(BurnstoreError, ValueError):
     """A file's content breaks the rules of its format."""
 
@@ -115,6 +125,21 @@ class ConfigError(BurnstoreError, ValueError):
 
 class DialectError(BurnstoreError, ValueError):
     """The layout of a tensor depends on something that nobody said."""
+
+
+class LoadError(BurnstoreError, ValueError):
+    """A model was not loaded and is as it was; `report` is the whole `ApplyResult` of what would have been done."""
+
+    def __init__(self, what: str, *, where: str | None = None, do: str | None = None, report: ApplyResult | None = None) -> None:
+        super().__init__(what, where=where, do=do)
+        self.report = report
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_load, (self.what, self.where, self.do, self.report))
+
+
+def _rebuild_load(what: str, where: str | None, do: str | None, report: ApplyResult | None) -> LoadError:
+    return LoadError(what, where=where, do=do, report=report)
 
 
 class TensorNotFoundError(BurnstoreError, KeyError):

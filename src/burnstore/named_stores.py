@@ -11,20 +11,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from burnstore.builders import PipelineBuilders
 from burnstore.errors import SourceError, UsageError
 from burnstore.formats.base import BurnVersion, Contents
 from burnstore.formats.sharded import SUFFIX
 from burnstore.limits import Limits
-from burnstore.opening import is_buffer, open_contents
 from burnstore.options import BURN_VERSIONS, Options
-from burnstore.saving import checked_metadata
 from burnstore.snapshot import TensorSnapshot
 from burnstore.store import Metadata, Store
+from burnstore.verbs.opening import is_buffer, open_contents
+from burnstore.verbs.saving import checked_metadata
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from burnstore.sources.local import IO
+
+
+class _Imitated(str):
+    """The version in the metadata of a store that was told none: that of the Burn whose spelling it writes."""
+
+
+_IMITATED = _Imitated()
 
 
 class MemorySink:
@@ -40,7 +48,7 @@ class MemorySink:
         return self.data
 
 
-class _NamedStore(Store):
+class _NamedStore(Store, PipelineBuilders):
     """What Burn's stores have in common."""
 
     _format: str
@@ -68,7 +76,7 @@ class _NamedStore(Store):
 
     @classmethod
     def _defaults(cls) -> Options:
-        return Options(format=cls._format, metadata={"format": cls._format, "producer": "burn", "version": ""})
+        return Options(format=cls._format, metadata={"format": cls._format, "producer": "burn", "version": _IMITATED})
 
     # How it is read and written
 
@@ -82,7 +90,7 @@ class _NamedStore(Store):
         return Metadata(lambda: self.contents.metadata if self._can_read() else self._written_metadata(), self._with_metadata)
 
     def _with_metadata(self, key: str, value: str) -> Self:
-        return self._with(metadata=checked_metadata({**(self._options.metadata or {}), key: value}))
+        return self._with(metadata={**(self._options.metadata or {}), **checked_metadata({key: value})})
 
     def clear_metadata(self) -> Self:
         """Write no metadata, not even Burn's three keys.
@@ -138,7 +146,7 @@ class _NamedStore(Store):
 
     def _written_metadata(self) -> dict[str, str]:
         metadata = dict(self._options.metadata or {})
-        if metadata.get("version") == "":
+        if metadata.get("version") is _IMITATED:
             metadata["version"] = BURN_VERSIONS[self._options.for_burn]
         return metadata
 
@@ -174,12 +182,16 @@ class _NamedStore(Store):
         return {name: self[name] for name in self}
 
     @property
-    def contents(self) -> Contents:
+    def unlisted(self) -> Contents:
         given = self._given.filled() if isinstance(self._given, MemorySink) else self._path()
         if self._contents is None or (given is not self._read_from and isinstance(self._given, MemorySink)):
             self._contents = open_contents(given, self._options)
             self._read_from = given
         return self._contents
+
+    def unlisted_at(self, key: str) -> Contents:
+        given = self._given.filled() if isinstance(self._given, MemorySink) else self._path()
+        return open_contents(given, replace(self._options, key=key))
 
     @property
     def name(self) -> str:
@@ -249,13 +261,13 @@ class BurnpackStore(_NamedStore):
         """
         return self._with(auto_extension=enabled)
 
-    def zero_copy(self, enabled: bool = True) -> Self:
-        """Give a model views of the file instead of copies when it is loaded.
+    def with_remap_pattern(self, pattern: str, replacement: str) -> Self:
+        """Burnpack's own name for `with_key_remapping`.
 
-        >>> BurnpackStore.from_file("model").zero_copy().options.zero_copy
-        True
+        >>> BurnpackStore.from_file("model").with_remap_pattern("^a", "b").options.rename.rename("a.w")
+        'b.w'
         """
-        return self._with(zero_copy=enabled)
+        return self.with_key_remapping(pattern, replacement)
 
     def _path(self) -> str:
         path = str(self._given)
@@ -299,7 +311,7 @@ class PytorchStore(_NamedStore):
 
     @classmethod
     def _defaults(cls) -> Options:
-        return Options(format=cls._format)
+        return Options(format=cls._format, map_indices_contiguous=True, skip_enum_variants=True)
 
     def with_top_level_key(self, key: str) -> Self:
         """Take only the tensors under one key of the file, or under a path of keys such as `model.encoder`; save them there.

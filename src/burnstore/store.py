@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from burnstore.errors import MetadataNotFoundError, PickleRefusedError, TensorNotFoundError, UsageError
@@ -31,10 +32,14 @@ class Store(Mapping[str, TensorSnapshot]):
     ['fc.weight', 'fc.bias']
     """
 
-    def __init__(self, given: object, options: Options | None = None, *, contents: Contents | None = None) -> None:
+    def __init__(
+        self, given: object, options: Options | None = None, *, contents: Contents | None = None, label: str | None = None
+    ) -> None:
         self._given = given
+        self._label = label
         self._options = options or Options()
         self._contents = contents
+        self._listed: tuple[Contents, Contents] | None = None
 
     @property
     def options(self) -> Options:
@@ -42,19 +47,45 @@ class Store(Mapping[str, TensorSnapshot]):
         return self._options
 
     @property
-    def contents(self) -> Contents:
-        """What its format read; the file is opened when this is first asked."""
+    def unlisted(self) -> Contents:
+        """What its format read, under the names of the file; the file is opened when this is first asked."""
         if self._contents is None:
-            from burnstore.opening import open_contents
+            from burnstore.verbs.opening import open_contents
 
             self._contents = open_contents(self._given, self._options)
         return self._contents
+
+    @property
+    def contents(self) -> Contents:
+        """The same as the store lists it: renamed and filtered."""
+        contents = self.unlisted
+        if self._listed is None or self._listed[0] is not contents:
+            options = self._options
+            if options.rename is None and options.filter is None and not options.map_indices_contiguous:
+                return contents
+            from burnstore.verbs.listing import listed
+
+            self._listed = contents, listed(contents, options, self.name)
+        return self._listed[1]
+
+    def listed_again(self, change: Callable[[Options], Options]) -> Store:
+        """What this store lists, renamed and filtered once more; all else that was said of it still holds."""
+        kept = replace(self._options, filter=None, rename=None, map_indices_contiguous=None, map_indices_contiguous_except=())
+        return Store(self._given, change(kept), contents=self.contents, label=self.name)
+
+    def unlisted_at(self, key: str) -> Contents:
+        """What lies under a key of the same file."""
+        from burnstore.verbs.opening import open_contents
+
+        return open_contents(self._given, replace(self._options, key=key))
 
     @property
     def name(self) -> str:
         """What messages call it: its path, or words for a buffer."""
         import os
 
+        if self._label is not None:
+            return self._label
         if isinstance(self._given, (str, os.PathLike)):
             return os.fsdecode(self._given)
         if isinstance(self._given, (bytes, bytearray, memoryview)):
@@ -66,6 +97,21 @@ class Store(Mapping[str, TensorSnapshot]):
     def format(self) -> str:
         """The name of its format."""
         return self.contents.format
+
+    @property
+    def dialect(self) -> str | None:
+        """Whose names and axes its tensors have, "pytorch" or "burn", as far as it was said or the file says it.
+
+        >>> import burnstore as bs
+        >>> bs.open(bs.save({"fc.bias": [0.5]}, bytes, format="bpk")).dialect
+        'burn'
+        """
+        said = self._options.from_dialect
+        if said is None:
+            from burnstore.verbs.listing import dialect_said
+
+            said = dialect_said(self.unlisted)[0]
+        return said
 
     @property
     def metadata(self) -> Metadata:
@@ -101,9 +147,18 @@ class Store(Mapping[str, TensorSnapshot]):
 
     def __getitem__(self, name: str) -> TensorSnapshot:
         try:
-            return self.contents.snapshot(name)
+            return self._snapshot(name)
         except KeyError:
             raise self._not_found(name) from None
+
+    def _snapshot(self, name: str) -> TensorSnapshot:
+        """One tensor; taken out of its store, it still knows whose layout it has."""
+        snapshot, dialect = self.contents.snapshot(name), self._spoken
+        return snapshot if dialect is None or snapshot.dialect is not None else snapshot.changed(dialect=dialect)
+
+    @cached_property
+    def _spoken(self) -> str | None:
+        return self.dialect
 
     @overload
     def get(self, name: str, /) -> TensorSnapshot | None: ...
@@ -114,7 +169,7 @@ class Store(Mapping[str, TensorSnapshot]):
     def get(self, name: str, /, default: object = None) -> object:
         """One tensor, or `default` where there is none of that name."""
         try:
-            return self.contents.snapshot(name)
+            return self._snapshot(name)
         except KeyError:
             return default
 
@@ -172,7 +227,7 @@ class Store(Mapping[str, TensorSnapshot]):
     def _with(self, **changes: Any) -> Self:
         """The same store with other options."""
         contents = None if changes.keys() & _READING else self._contents
-        return type(self)(self._given, replace(self._options, **changes), contents=contents)
+        return type(self)(self._given, replace(self._options, **changes), contents=contents, label=self._label)
 
     __hash__ = object.__hash__
 

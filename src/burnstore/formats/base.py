@@ -137,7 +137,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 class HeaderContents:
     """The contents of a file whose header lists every tensor with its range: Burnpack and SafeTensors."""
 
-    __slots__ = ("_dtypes", "_entries", "_ids", "_start", "extras", "format", "metadata", "source")
+    __slots__ = ("_dtypes", "_entries", "_start", "extras", "format", "metadata", "param_ids", "source")
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class HeaderContents:
         self._entries = entries
         self._dtypes = dtypes
         self._start = start
-        self._ids = ids or {}
+        self.param_ids = ids or {}
 
     def names(self) -> KeysView[str]:
         return self._entries.keys()
@@ -172,7 +172,7 @@ class HeaderContents:
         entry = self._entries[name]
         span, start = entry.data_offsets, self._start
         data = FileRange(self.source, start + span.begin, start + span.end)
-        return TensorSnapshot(name, self._dtypes[entry.dtype], entry.shape, data, (), self._ids.get(name))
+        return TensorSnapshot(name, self._dtypes[entry.dtype], entry.shape, data, (), self.param_ids.get(name))
 
     def rows(self) -> Iterator[Row]:
         source, start, dtypes = self.source, self._start, self._dtypes

@@ -58,7 +58,15 @@ def read_key(source: Source, limits: Limits, key: str) -> PytorchContents:
             where=source.name,
             do=f"burnstore.read_config(path, key={key!r})",
         )
-    return _contents(opened, value, limits)
+    contents = _contents(opened, value, limits)
+    if not contents and type(value) is Made:
+        called = value.func.shown if type(value.func) is Global else "something"
+        raise TensorNotFoundError(
+            f"{key!r} is an object of {called} without tensors",
+            where=source.name,
+            do="open the file without key= to see its names",
+        )
+    return contents
 
 
 def _contents(opened: Opened, root: object, limits: Limits) -> PytorchContents:

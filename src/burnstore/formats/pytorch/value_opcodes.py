@@ -15,6 +15,9 @@ Handler = Callable[[Machine, int], int]
 _u32 = Struct("<I").unpack_from
 _f64 = Struct(">d").unpack_from
 _LONG_TEXT = 1024
+# What follows a name in the `_metadata` of a state dict, {"version": 1} for each module: the name's put; an empty dict and its
+# put; a text that was met before; a small number; SETITEM.
+_version = re.compile(rb"(?:q(.)|r(....))\}(?:q(.)|r(....))(?:h(.)|j(....))K(.)s", re.DOTALL).match
 
 
 def take(m: Machine, at: int, length: int) -> bytes:
@@ -115,13 +118,33 @@ def binunicode(m: Machine, at: int) -> int:
     end = at + 4 + length
     if end > len(data):
         raise PickleEndedError
-    if m.entries.active and data[end : end + 1] in b"qr":
+    put = data[end : end + 1] if m.entries.active else b""
+    after_put = end + 5 if put == b"r" else end + 2
+    is_version = bool(put) and data[after_put : after_put + 1] == b"}"
+    if put in (b"q", b"r") and not is_version:  # an entry of a state dict goes on with a tensor
         after = m.entries.take(at - 1)
         if after:
             return after
     text = str(data[at + 4 : end], "utf-8", "surrogatepass")
     m.stack.append(m.texts.setdefault(text, text) if length > _LONG_TEXT else text)
-    return end
+    return _versioned(m, end) if is_version else end
+
+
+def _versioned(m: Machine, at: int) -> int:
+    """Take an entry of `_metadata` in one step, from the put of its name on; exactly what its opcodes would do."""
+    entry = _version(m.data, at)
+    if entry is None:
+        return at
+    name, long_name, made, long_made, key, long_key, value = entry.groups()
+    m.put(name[0] if name else _u32(long_name)[0])
+    found: dict[Any, object] = {}
+    m.stack.append(found)
+    m.put(made[0] if made else _u32(long_made)[0])
+    word = m.get(key[0] if key else _u32(long_key)[0])
+    if type(word) is not str:  # what may be a key is decided elsewhere
+        return entry.start(5 if key else 6) - 1
+    found[word] = value[0]
+    return entry.end()
 
 
 def binbytes(width: int) -> Handler:

@@ -9,28 +9,25 @@ from burnstore.formats.base import Contents
 from burnstore.formats.sharded import ShardedContents
 from burnstore.formats.table import by_name
 from burnstore.limits import Limits
-from burnstore.opening import open_contents
 from burnstore.options import Options
 from burnstore.report import Problem, Verification
-from burnstore.store import Store
+from burnstore.verbs.opening import open_contents
 
 
-def verify_source(given: object, options: Options) -> Verification:
+def verify_source(given: object, name: str, options: Options) -> Verification:
     """What is wrong with a source, and what is odd about it. A file that cannot be had at all is an error, not a finding."""
-    if isinstance(given, Store):
-        return _verify(given.contents, given.name, options.limits)
-    name = Store(given).name
     try:
         contents = open_contents(given, options)
     except (FormatError, LimitError) as error:
         return Verification(name, None, 0, 0, (str(error),), ())
     try:
-        return _verify(contents, contents.source.name if contents.source else name, options.limits)
+        return verify_contents(contents, contents.source.name if contents.source else name, options.limits)
     finally:
         contents.close()
 
 
-def _verify(contents: Contents, name: str, limits: Limits) -> Verification:
+def verify_contents(contents: Contents, name: str, limits: Limits) -> Verification:
+    """What is wrong with tensors that are listed already, and what is odd about them."""
     findings = list(_format_oddities(contents, limits))
     problems: list[str] = [str(finding) for finding in findings if isinstance(finding, Problem)]
     oddities = [finding for finding in findings if not isinstance(finding, Problem)]

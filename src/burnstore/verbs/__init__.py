@@ -1,0 +1,1 @@
+"""What the verbs do, a step a file; the verbs themselves are in `api` and `exporting`."""

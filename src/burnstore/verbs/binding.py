@@ -1,0 +1,224 @@
+"""A file bound to a model: names, dialects and adapters settled, so that every slot knows its tensor. Nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import eq
+
+from burnstore.dtypes import Shape
+from burnstore.errors import BurnstoreError, DialectError, DuplicateNameError
+from burnstore.formats.base import Contents, Row
+from burnstore.options import Options
+from burnstore.outcome import Dialects
+from burnstore.pipeline.adapt import Adapter, ChainAdapter, DialectAdapter, IdentityAdapter, adapted, between
+from burnstore.pipeline.dialects import PRODUCER
+from burnstore.pipeline.evidence import Evidence, Verdict, decide, weigh
+from burnstore.pipeline.indices import aligned
+from burnstore.pipeline.layers import BURN, KEEP, Kinds, checked_known
+from burnstore.pipeline.reshape import permuted
+from burnstore.render import names_text
+from burnstore.snapshot import TensorSnapshot
+from burnstore.targets.base import Slot, Target
+from burnstore.targets.bind import bind, kinds_of, paths_of
+from burnstore.verbs.fitting import Bound, Judge
+from burnstore.verbs.listing import Named, aliases_in, dialect_said, renamed
+
+
+class Offers:
+    """The tensors of a file under the names by which a model is asked for them."""
+
+    def __init__(self, contents: Contents, options: Options, where: str) -> None:
+        self.contents = contents
+        self.where = where
+        self._origins = {row[0]: row for row in contents.rows()}
+        self.aliases = aliases_in(contents)
+        for alias, kept in self.aliases.items():
+            self._origins[alias] = self._origins[kept]
+        against_model = options.map_indices_contiguous and not options.map_indices_contiguous_except
+        self._name(renamed(self._origins, replace(options, map_indices_contiguous=None) if against_model else options, where))
+        self.adapted: dict[str, TensorSnapshot] = {}
+
+    def _name(self, named: Named) -> None:
+        self.named = named
+        rows = self._origins
+        self.rows: dict[str, Row] = (
+            rows
+            if all(name is origin for name, origin in named.origins.items())
+            else {name: rows[origin] for name, origin in named.origins.items()}
+        )
+        self.shapes: dict[str, Shape] = {name: row[2] for name, row in self.rows.items()}
+
+    def align(self, paths: Sequence[str], counted: bool) -> Offers:
+        """The same with the indices that a model's lists have; `counted` says that the file's have no gaps, as Burn's."""
+        try:
+            changes = aligned(self.rows, paths, counted=counted)
+        except BurnstoreError as error:
+            error.where = error.where or self.where
+            raise
+        if all(old == new for old, new in changes.items()):
+            return self
+        other = object.__new__(Offers)
+        other.where = self.where
+        other.contents, other._origins, other.aliases, other.adapted = self.contents, self._origins, self.aliases, {}
+        other._name(self.named.through(changes))
+        return other
+
+    def implied(self) -> list[str]:
+        """The names of tied weights that the file itself does not hold."""
+        return [name for name, origin in self.named.origins.items() if origin in self.aliases] if self.aliases else []
+
+    def origin(self, name: str) -> str:
+        """What the file itself calls a tensor."""
+        return self.named.origins.get(name, name)
+
+    def snapshot(self, name: str) -> TensorSnapshot:
+        """One tensor, with what an adapter made of it."""
+        found = self.adapted.get(name)
+        return found if found is not None else self.contents.snapshot(self.rows[name][0])
+
+    def replace(self, snapshots: Sequence[TensorSnapshot]) -> None:
+        """Offer these instead."""
+        self.adapted = {}
+        for snapshot in snapshots:
+            if self.adapted.setdefault(snapshot.name, snapshot) is not snapshot:
+                raise DuplicateNameError(
+                    "the adapter gives two tensors of this name", where=f"tensor {snapshot.name!r}", do="give each its own name"
+                )
+        self.rows = {name: (name, tensor.dtype, tensor.shape, None, 0, 0) for name, tensor in self.adapted.items()}
+        self.shapes = {name: tensor.shape for name, tensor in self.adapted.items()}
+
+
+def bind_contents(contents: Contents, where: str, target: Target, options: Options, asks: bool) -> Bound:
+    """Bind the tensors of a file to a model; `asks` is whether to ask for a dialect that nothing tells."""
+    slots, own = target.slots, target.dialect
+    kinds = Kinds.of(options.kinds, target.kinds)
+    adapter, claimed = _adapter_of(options, target)
+    offers = Offers(contents, options, where)
+    verdict, offers = _dialect(offers, target, options, kinds, claimed, where)
+    if own is not None and verdict.dialect is None:
+        verdict = _undecided(verdict, own, where, asks)  # a square matrix fits both ways
+    dialects = (verdict.dialect, own) if own is not None and verdict.dialect not in (None, own) else None
+    skip = options.skip_enum_variants
+    paths = paths_of(slots, skip if skip is not None else dialects is not None and own == BURN)
+    of_slots = kinds_of(slots, paths, kinds)
+    spoken = Dialects(verdict.dialect, own, verdict.why) if dialects is not None else None
+    alternative = None
+    if adapter is not None:
+        _adapt(offers, slots, paths, of_slots, adapter, dialects)
+        alternative, dialects = adapter.alternative_name, None
+    binding = bind(slots, paths, of_slots, offers.shapes, dialects, options.filter, alternative, offers.implied(), own)
+    if own is None and (
+        options.from_dialect not in (None, KEEP) or (isinstance(options.from_adapter, DialectAdapter) and not kinds)
+    ):
+        warning = "nothing was translated: a dict does not say of which kind its layers are; pass an adapter and kinds="
+        offers.named.warnings.append(warning)
+    warnings = [*target.warnings, *offers.named.warnings, *([verdict.warning] if verdict.warning else [])]
+    if options.filter is not None:
+        warnings += [f"the filter {pattern!r} matched no tensor of the model" for pattern in options.filter.unmatched(paths)]
+    return Judge(offers, binding, options, dialects).bound(target, where, warnings, spoken)
+
+
+def _undecided(verdict: Verdict, own: str, where: str, asks: bool) -> Verdict:
+    if asks:
+        raise DialectError(
+            f"nothing tells whether its tensors lie as PyTorch's or as Burn's, and it matters for {names_text(verdict.silent)}",
+            where=where,
+            do='pass dialect="pytorch" or dialect="burn" (a state_dict() is PyTorch\'s)',
+        )
+    return Verdict(own, verdict.why, "nothing tells whose layout the file has; its tensors were taken as they lie")
+
+
+def _adapter_of(options: Options, target: Target) -> tuple[Adapter | None, str | None]:
+    """The adapter to run, and the dialect that it says the file has.
+
+    An adapter takes the place of the dialect that would be found. One that goes between dialects says whose the file's is;
+    the model says whose its own is.
+    """
+    adapter = options.from_adapter
+    if adapter is None:
+        return None, None
+    if isinstance(adapter, IdentityAdapter):
+        return None, KEEP
+    first, *rest = adapter.adapters if isinstance(adapter, ChainAdapter) else (adapter,)
+    if target.dialect is None or not isinstance(first, DialectAdapter):
+        return adapter, KEEP
+    return (ChainAdapter(*rest) if rest else None), first.source
+
+
+def _dialect(
+    offers: Offers, target: Target, options: Options, kinds: Kinds, claimed: str | None, where: str
+) -> tuple[Verdict, Offers]:
+    """Whose dialect the file has, and its tensors under the indices that this model has."""
+    own = target.dialect
+    claim = dialect_said(offers.contents)
+    if claim[2] == PRODUCER and own is not None:
+        claim = None, False, ""  # the model can tell better
+    if options.from_dialect is not None:
+        claim = options.from_dialect, True, "dialect="
+    elif claimed is not None:
+        claim = claimed, True, "the adapter"
+    keeps = claim[0] == KEEP
+    if keeps:
+        claim = own, True, claim[2]
+    if own is not None:
+        checked_known(claim[0], claim[2], where)
+    wants = options.map_indices_contiguous
+    compacts = bool(wants) and not options.map_indices_contiguous_except
+    paths = [slot.path for slot in target.slots]
+    counted = claim[0] == BURN and own not in (None, BURN)
+    near = offers.align(paths, counted) if compacts or (wants is None and own is not None and claim[0] != own) else offers
+    if own is None:
+        return Verdict(None, ""), near
+    if claim[0] == own and not keeps and all(map(eq, map(near.shapes.get, paths), [slot.shape for slot in target.slots])):
+        return Verdict(own, claim[2]), near if compacts else offers  # nothing could contradict it
+    of_slots = kinds_of(target.slots, paths, kinds)
+    wanted = [
+        (path, kind, slot.shape)
+        for path, kind, slot in zip(paths, of_slots, target.slots, strict=True)
+        if kind is not None and kind != KEEP
+    ]
+    evidence = weigh(wanted, near.shapes, own)
+    verdict = decide(claim, evidence, own)
+    if keeps and claimed == KEEP and options.from_dialect is None:
+        verdict = _untranslated(decide(dialect_said(offers.contents), evidence, own), verdict, evidence, options, own)
+    return verdict, near if compacts or verdict.dialect not in (None, own) else offers
+
+
+def _untranslated(found: Verdict, taken: Verdict, evidence: Evidence, options: Options, own: str) -> Verdict:
+    """What to say of an adapter that takes the place of a translation which would be needed."""
+    if found.dialect in (None, own):
+        return taken
+    adapter = options.from_adapter
+    warning = f"{found.why} says {found.dialect}, and {adapter!r} took the place of the translation to {own}"
+    if evidence.silent and not isinstance(adapter, IdentityAdapter):
+        raise DialectError(
+            f"{warning}; it would be wrong for {names_text(evidence.silent)}, and nothing would show it",
+            do=f"chain them: {between(found.dialect or KEEP, own)!r}.chain({adapter!r}), or pass dialect='keep' if it is meant",
+        )
+    return replace(taken, warning=warning)
+
+
+def _adapt(
+    offers: Offers,
+    slots: Sequence[Slot],
+    paths: Sequence[str],
+    kinds: Sequence[str | None],
+    adapter: Adapter,
+    dialects: tuple[str, str] | None,
+) -> None:
+    """Let an adapter change the tensors, each of which knows the layer of the model that it is for."""
+    binding = bind(slots, paths, kinds, offers.shapes, dialects, None, adapter.alternative_name)
+    homes = {pair.name: pair for pair in [*binding.pairs, *(pair for _, pair in binding.rivals)]}
+    tensors = []
+    for name in offers.rows:
+        tensor = offers.snapshot(name).with_name(name)
+        home = homes.get(name)
+        if home is not None:
+            tensor = tensor.changed(containers=home.slot.containers or tensor.containers, kind=home.kind or tensor.kind)
+            if home.axes is not None:
+                tensor = permuted(tensor, home.axes)
+            if dialects is not None:
+                tensor = tensor.with_name(home.path)
+        tensors.append(tensor)
+    offers.replace(adapted(adapter, tensors))
