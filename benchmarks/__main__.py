@@ -24,6 +24,11 @@ QUESTIONS = (
     "pytorch_save",
     "pytorch_convert",
     "pytorch_burn",
+    "load_torch",
+    "load_translated",
+    "load_memory",
+    "transpose",
+    "bind",
 )
 
 
