@@ -12,11 +12,11 @@ STAMPS := $(VENV)/.stamps
 .DELETE_ON_ERROR:
 
 help:
-	echo "make demo    open two weight files, list, convert, verify and compare them"
+	echo "make demo    load a .pt into arrays, and list, convert, verify and compare two weight files"
 	echo "make test    run all tests, and every example of the documentation"
 	echo "make lint    ruff, the import contracts, the length of files"
 	echo "make types   mypy --strict over src"
-	echo "make bench   measure against the safetensors package and the real Burn"
+	echo "make bench   measure against safetensors, torch and the real Burn"
 	echo "make clean   remove the virtual environment and the caches"
 	echo
 	echo "PYTHON=/path/to/python3 chooses the interpreter (3.11 or newer) when .venv is made."

@@ -31,4 +31,29 @@ def test_the_demo_converts_both_ways_and_says_that_all_tensors_are_equal(tmp_pat
     assert "values: 53 of 53 tensors are equal, 53 are in the new file" in text
     assert "values: 3 of 3 tensors are equal, 3 are in the new file" in text
     assert "did you mean 'linear.weight'?" in text
-    assert text.splitlines()[-1] == "demo: ok, 56 tensors converted, verified and equal"
+    assert text.splitlines()[-1] == "demo: ok, 56 tensors converted, verified and equal, 3 loaded into a model"
+
+
+def test_the_demo_loads_a_checkpoint_and_prints_the_report_of_a_good_and_of_a_failed_load(tmp_path: Path) -> None:
+    _, _, text = run(EXAMPLES / "demo.py", tmp_path).partition("\n6. ")
+    good, _, failed = text.partition("\n7. ")
+    assert "Successfully applied: 3 tensors" in good
+    assert "under the key 'state_dict'" in good
+    assert "Missing Tensors" not in good
+    assert "LoadError: checkpoint.pt into <dict>: " in failed
+    assert "Missing in source:    1 tensors" in failed
+    assert "Did you mean: 'conv2.weight'?" in failed
+    assert "Shape mismatch for 'conv1.bias': expected [3], found [2]" in failed
+    assert "the model is as it was" in failed
+
+
+def test_the_demo_needs_no_framework(tmp_path: Path) -> None:
+    program = (
+        "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__'); "
+        "print(sorted({'torch', 'safetensors', 'jax'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, EXAMPLES / "demo.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
