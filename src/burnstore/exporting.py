@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,9 @@ from burnstore.formats.base import Contents, Format
 from burnstore.keywords import SaveOptions, takes, with_keywords
 from burnstore.options import Options
 from burnstore.pipeline.adapt import DialectAdapter, IdentityAdapter
-from burnstore.pipeline.layers import KEEP, rules_from
+from burnstore.pipeline.dialects import PRODUCER, layout_matters
+from burnstore.pipeline.layers import BURN, KEEP, rules_from
+from burnstore.render import names_text
 from burnstore.store import Store
 from burnstore.targets.table import find_module
 from burnstore.verbs.listing import dialect_said
@@ -67,19 +70,22 @@ def save(tensors: Any, dest: Destination | type[bytes], **options: Unpack[SaveOp
     with CollectionPaused():
         if target is not None:
             for warning in target.warnings:
-                warnings.warn(warning, BurnstoreWarning, stacklevel=2)
+                warnings.warn(warning, BurnstoreWarning, stacklevel=3)
             made = _of_model(target, format, given)
         else:
             store = open(tensors)
             kept = given.from_dialect == KEEP
             dialect = given.from_dialect
             if dialect is None or kept:
-                dialect = dialect_said(store.unlisted)[0]
+                dialect, _, why = dialect_said(store.unlisted)
+                dialect = None if why == PRODUCER else dialect  # Burn's own files tell it by their names, and need no word
             origin = Origin(dialect, "dialect=", store.name)
             # tensors in hand are written as they lie unless it is said whose they are; a file says it itself
             known = given.from_dialect is not None or (dialect is not None and store.unlisted.format != "memory")
             to = KEEP if kept else given.to_dialect or (format.dialect if known else None)
             _check_said(given, dialect)
+            if format.dialect == BURN and dialect is None and to is None and _holds_torch(tensors):
+                _warn_of_torch(store.contents)
             made = prepared(store.contents, format, given, origin, to, saving=True)
     _warn(made)
     return _write(made.contents, dest, replace(given, metadata=_together(made.metadata, given.metadata)))
@@ -164,6 +170,25 @@ def _of_model(target: Target, format: Format, options: Options) -> Prepared:
     return prepared(contents, format, replace(options, filter=None, like=None), origin, to, saving=True)
 
 
+def _holds_torch(tensors: object) -> bool:
+    """Whether somebody's mapping holds tensors of torch, such as a state dict."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor") or not isinstance(tensors, Mapping) or isinstance(tensors, Store):
+        return False
+    return any(issubclass(kind, torch.Tensor) for kind in set(map(type, tensors.values())))
+
+
+def _warn_of_torch(contents: Contents) -> None:
+    depends = layout_matters({row[0]: row[2] for row in contents.rows()})
+    if depends:
+        warnings.warn(
+            f"tensors of torch are written as they lie, and Burn takes them for its own: {names_text(depends)}; save the model "
+            'itself, or pass dialect="pytorch" and like=model; dialect="keep" says that it is meant',
+            BurnstoreWarning,
+            stacklevel=4,
+        )
+
+
 def _check_said(given: Options, dialect: str | None) -> None:
     """Kinds of layers mean nothing for tensors that are written as they lie."""
     said = [option for option, value in (("kinds=", given.kinds), ("like=", given.like)) if value is not None]
@@ -181,7 +206,7 @@ def _adapter_source(options: Options) -> str | None:
 
 def _warn(made: Prepared) -> None:
     if made.warning is not None:
-        warnings.warn(made.warning, BurnstoreWarning, stacklevel=3)
+        warnings.warn(made.warning, BurnstoreWarning, stacklevel=4)
 
 
 def _together(carried: Mapping[str, str], said: Mapping[str, str] | None) -> dict[str, str] | None:

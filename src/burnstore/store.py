@@ -158,7 +158,12 @@ class Store(Mapping[str, TensorSnapshot]):
 
     @cached_property
     def _spoken(self) -> str | None:
-        return self.dialect
+        """What its tensors are told of their layout: nothing that their names tell as well."""
+        from burnstore.pipeline.dialects import PRODUCER
+        from burnstore.verbs.listing import dialect_said
+
+        dialect, _, why = dialect_said(self.unlisted)
+        return self._options.from_dialect or (None if why == PRODUCER else dialect)
 
     @overload
     def get(self, name: str, /) -> TensorSnapshot | None: ...
