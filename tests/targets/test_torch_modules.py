@@ -161,7 +161,7 @@ def test_a_tie_of_an_embedding_and_a_linear_goes_through_burns_layout(make: Call
     assert other.encoder.weight.data_ptr() == other.decoder.weight.data_ptr()
     wrong = {"encoder.weight": torch.ones(4, 3), "decoder.weight": torch.zeros(3, 4)}
     with pytest.raises(LoadError):
-        bs.load(bs.save(wrong, bytes, format="bpk"), other, dialect="burn", **options)
+        bs.load(bs.save(wrong, bytes, format="bpk", dialect="keep"), other, dialect="burn", **options)
     assert torch.equal(other.encoder.weight, model.encoder.weight)
 
 

@@ -164,7 +164,7 @@ def test_an_adapter_takes_the_place_of_the_dialect(adapter: Any, turned: bool) -
     (model, data), (other, _) = _linear(3, 3), _linear(3, 3)
     bs.load(data, other, adapter=adapter)
     assert torch.equal(other[0].weight, model[0].weight.t() if turned else model[0].weight)
-    burnpack = bs.save({"0.weight": model[0].weight, "0.bias": model[0].bias}, bytes, format="bpk")
+    burnpack = bs.save({"0.weight": model[0].weight, "0.bias": model[0].bias}, bytes, format="bpk", dialect="keep")
     bs.load(burnpack, other, adapter=adapter)  # and never on top of the format's own
     assert torch.equal(other[0].weight, model[0].weight.t() if turned else model[0].weight)
 

@@ -160,3 +160,12 @@ def test_a_snapshot_of_a_file_knows_whose_layout_it_has() -> None:
     for tensors in (dict(store.items()), list(store.values()), [store[name].with_name(name) for name in store]):
         bs.load(bs.save(tensors, bytes, format="pt"), other)
         assert torch.equal(other.weight, model.weight)
+
+
+def test_a_state_dict_that_goes_into_a_bpk_as_it_lies_is_warned_of() -> None:
+    model = nn.Sequential(nn.Linear(3, 3))
+    with pytest.warns(bs.errors.BurnstoreWarning, match=r"0\.weight.*save the model itself") as caught:
+        bs.save(model.state_dict(), bytes, format="bpk")
+    assert caught[0].filename == __file__
+    for tensors, options in ((model.state_dict(), {"dialect": "keep"}), (model, {}), ({"b": torch.zeros(3)}, {})):
+        bs.save(tensors, bytes, format="bpk", **options)
