@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
+from burnstore.limits import Limits
 from burnstore.options import Options
 
 if TYPE_CHECKING:
     from burnstore.formats.base import BurnVersion
-    from burnstore.limits import Limits
     from burnstore.pipeline.adapt import Adapter
     from burnstore.pipeline.filter import PathFilter
     from burnstore.pipeline.remap import KeyRemapper
@@ -169,6 +169,11 @@ def with_keywords(options: Options, given: Mapping[str, Any], adapter: str = "fr
         if value is None or keyword in ("only", "skip", "threads", "progress"):
             continue
         option = adapter if keyword == "adapter" else _OPTION.get(keyword, keyword)
+        if (option == "key" and not isinstance(value, str)) or (option == "limits" and not isinstance(value, Limits)):
+            from burnstore.errors import UsageError
+
+            do = 'write key="state_dict"' if option == "key" else "write limits=burnstore.Limits(...)"
+            raise UsageError(f"{option}={value!r} cannot be meant", do=do)
         if option == "rename":
             from burnstore.pipeline.remap import KeyRemapper
 

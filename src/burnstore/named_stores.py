@@ -189,10 +189,6 @@ class _NamedStore(Store, PipelineBuilders):
             self._read_from = given
         return self._contents
 
-    def unlisted_at(self, key: str) -> Contents:
-        given = self._given.filled() if isinstance(self._given, MemorySink) else self._path()
-        return open_contents(given, replace(self._options, key=key))
-
     @property
     def name(self) -> str:
         return "<memory>" if isinstance(self._given, MemorySink) else self._path()

@@ -74,10 +74,12 @@ class Store(Mapping[str, TensorSnapshot]):
         return Store(self._given, change(kept), contents=self.contents, label=self.name)
 
     def unlisted_at(self, key: str) -> Contents:
-        """What lies under a key of the same file."""
-        from burnstore.verbs.opening import open_contents
+        """What lies under a key of the same file, which is not opened again: it may be a stream that can be read once."""
+        from burnstore.verbs.opening import read_contents
 
-        return open_contents(self._given, replace(self._options, key=key))
+        contents = self.unlisted
+        assert contents.source is not None  # only a file has keys
+        return read_contents(contents.source, None, replace(self._options, key=key, format=contents.format))
 
     @property
     def name(self) -> str:

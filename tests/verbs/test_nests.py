@@ -142,3 +142,31 @@ def test_a_nest_that_makes_no_sense_under_the_rules_does_not_hide_what_is_missin
     data = saved({"sd": {"conv1.weight": torch.zeros(2), "conv1.bias": torch.zeros(2)}, "epoch": 1})
     with pytest.raises(LoadError, match="missing"):
         bs.load(data, {"a": np.zeros(2, np.float32)}, rename={"^conv1.*$": "b"})
+
+
+class Pipe(io.RawIOBase):
+    """A stream that can be read once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = memoryview(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any) -> int:
+        piece = self._left[: len(out)]
+        out[: len(piece)] = piece
+        self._left = self._left[len(piece) :]
+        return len(piece)
+
+
+def test_a_nest_is_found_in_a_stream_that_can_be_read_once() -> None:
+    first, second = net(), net()
+    result = bs.load(io.BufferedReader(Pipe(saved({"model": first.state_dict(), "epoch": 1}))), second)
+    assert result.key == "model" and torch.equal(first[0].weight, second[0].weight)
+
+
+@pytest.mark.parametrize("options", [{"key": 5}, {"limits": 5}])
+def test_a_keyword_of_the_wrong_type_is_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="cannot be meant"):
+        bs.open(saved(net().state_dict()), **options)

@@ -70,13 +70,14 @@ def open_contents(given: object, options: Options) -> Contents:
         return hold(given)
     path = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else None
     try:
-        return _read(source, path, options)
+        return read_contents(source, path, options)
     except BaseException:
         source.close()
         raise
 
 
-def _read(source: Source, path: str | None, options: Options) -> Contents:
+def read_contents(source: Source, path: str | None, options: Options) -> Contents:
+    """The tensors of a source that is open already."""
     if path is not None and is_index(path):
         return read_index(source, path, options.limits, lambda shard: _open_shard(shard, options))
     format = by_name(options.format) if options.format else detect(source, path)
@@ -115,7 +116,7 @@ def _better(error: BurnstoreError, source: Source, format: Format) -> BurnstoreE
 def _open_shard(path: str, options: Options) -> Contents:
     source = open_source(path, options)
     assert source is not None
-    return _read(source, path, options)
+    return read_contents(source, path, options)
 
 
 def _index_of(folder: str) -> str:
