@@ -73,7 +73,6 @@ def fill(jobs: Iterable[Job], threads: int | None = None, progress: Callable[[in
     >>> job = Job(TensorSnapshot.from_data("w", [True, False]), ctypes.addressof(memory))
     >>> fill([job], progress=lambda done, total: print(done, "of", total))
     2 of 2
-    2 of 2
     >>> memory.raw
     b'\\x01\\x00'
     """
@@ -86,7 +85,7 @@ def fill(jobs: Iterable[Job], threads: int | None = None, progress: Callable[[in
         return
     from threading import Lock
 
-    done, lock = 0, Lock()
+    done, shown, lock = 0, -1, Lock()
 
     def counted(task: Task) -> None:
         nonlocal done
@@ -94,8 +93,14 @@ def fill(jobs: Iterable[Job], threads: int | None = None, progress: Callable[[in
         with lock:
             done += task[0]
 
-    in_threads(counted, tasks, threads, lambda: progress(done, total))
-    progress(total, total)
+    def show() -> None:
+        nonlocal shown
+        if done > shown:
+            shown = done
+            progress(done, total)
+
+    in_threads(counted, tasks, threads, show)
+    show()
 
 
 def _do(task: Task) -> None:
