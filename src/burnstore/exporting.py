@@ -16,7 +16,7 @@ from burnstore.formats.base import Contents, Format
 from burnstore.keywords import SaveOptions, takes, with_keywords
 from burnstore.options import Options
 from burnstore.pipeline.adapt import DialectAdapter, IdentityAdapter
-from burnstore.pipeline.dialects import PRODUCER, layout_matters
+from burnstore.pipeline.dialects import Claim, layout_matters
 from burnstore.pipeline.layers import BURN, KEEP, rules_from
 from burnstore.render import names_text
 from burnstore.store import Store
@@ -77,8 +77,8 @@ def save(tensors: Any, dest: Destination | type[bytes], **options: Unpack[SaveOp
             kept = given.from_dialect == KEEP
             dialect = given.from_dialect
             if dialect is None or kept:
-                dialect, _, why = dialect_said(store.unlisted)
-                dialect = None if why == PRODUCER else dialect  # Burn's own files tell it by their names, and need no word
+                claim = dialect_said(store.unlisted)
+                dialect = None if claim.is_weak else claim.dialect  # Burn's own files tell it by their names, and need no word
             origin = Origin(dialect, "dialect=", store.name)
             # tensors in hand are written as they lie unless it is said whose they are; a file says it itself
             known = given.from_dialect is not None or (dialect is not None and store.unlisted.format != "memory")
@@ -122,12 +122,13 @@ def convert(source: Source, dest: Destination | type[bytes], **options: Unpack[S
         raw = store.unlisted
         said = given.from_dialect or store.options.from_dialect or _adapter_source(store.options)
         kept = KEEP in (said, given.to_dialect)
-        dialect, _, why = (said, True, "from_dialect=") if said not in (None, KEEP) else dialect_said(raw)
+        claim = Claim(said, True, "from_dialect=") if said not in (None, KEEP) else dialect_said(raw)
+        dialect = claim.dialect
         if raw.format == "memory" and dialect is None and given.to_adapter is None:
             dialect = format.dialect  # tensors in hand lie as given
         like = store.options.like if given.like is None else given.like
         given = replace(given, kinds=given.kinds or store.options.kinds, like=like)
-        origin = Origin(dialect, why, store.name)
+        origin = Origin(dialect, claim.why, store.name)
         to = KEEP if kept else given.to_dialect or format.dialect
         made = prepared(store.contents, format, given, origin, to, saving=False)
         _warn(made)

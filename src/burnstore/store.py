@@ -112,7 +112,7 @@ class Store(Mapping[str, TensorSnapshot]):
         if said is None:
             from burnstore.verbs.listing import dialect_said
 
-            said = dialect_said(self.unlisted)[0]
+            said = dialect_said(self.unlisted).dialect
         return said
 
     @property
@@ -161,11 +161,10 @@ class Store(Mapping[str, TensorSnapshot]):
     @cached_property
     def _spoken(self) -> str | None:
         """What its tensors are told of their layout: nothing that their names tell as well."""
-        from burnstore.pipeline.dialects import PRODUCER
         from burnstore.verbs.listing import dialect_said
 
-        dialect, _, why = dialect_said(self.unlisted)
-        return self._options.from_dialect or (None if why == PRODUCER else dialect)
+        claim = dialect_said(self.unlisted)
+        return self._options.from_dialect or (None if claim.is_weak else claim.dialect)
 
     @overload
     def get(self, name: str, /) -> TensorSnapshot | None: ...

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burnstore.pipeline.dialects import Claim
 from burnstore.pipeline.evidence import Evidence, Tally, decide, weigh
 
-NOTHING = (None, False, "")
+NOTHING = Claim()
 ALIKE = ("Linear", "Embedding", "Conv2d")  # their tensors have the same names everywhere
 BURNS_NAMES = {"weight": "gamma", "bias": "beta"}
 
@@ -135,7 +136,7 @@ def test_shapes_outvote_names() -> None:
     model = [("fc.weight", "Linear", (2, 3)), ("norm.weight", "BatchNorm", (2,)), ("norm.bias", "BatchNorm", (2,))]
     evidence = weigh(model, {"fc.weight": (2, 3), "norm.gamma": (2,), "norm.beta": (2,)}, "pytorch")
     assert evidence.only() == "pytorch" and evidence.names.only() == "burn"
-    assert decide(("burn", False, "its metadata"), evidence, "pytorch").dialect == "pytorch"
+    assert decide(Claim("burn", False, "its metadata"), evidence, "pytorch").dialect == "pytorch"
 
 
 def test_a_kind_of_no_dialect_tells_nothing() -> None:
@@ -149,11 +150,11 @@ MIXED: Any = {"names": Tally({"pytorch": 1, "burn": 3}, {"pytorch": 3, "burn": 1
 @pytest.mark.parametrize(
     ("said", "evidence", "dialect", "warning"),
     [
-        (("pytorch", False, "its format"), Evidence(), "pytorch", None),
-        (("burn", False, "its format"), Evidence(**ONLY_BURN), "burn", None),
-        (("pytorch", False, "its format"), Evidence(**ONLY_BURN), "burn", "its format says pytorch, but .* fit burn only$"),
-        (("pytorch", True, "dialect="), Evidence(**ONLY_BURN), "pytorch", "but .* fit burn only; it was taken as pytorch"),
-        (("pytorch", False, "its format"), Evidence(**MIXED), "pytorch", None),
+        (Claim("pytorch", False, "its format"), Evidence(), "pytorch", None),
+        (Claim("burn", False, "its format"), Evidence(**ONLY_BURN), "burn", None),
+        (Claim("pytorch", False, "its format"), Evidence(**ONLY_BURN), "burn", "its format says pytorch, but .* fit burn only$"),
+        (Claim("pytorch", True, "dialect="), Evidence(**ONLY_BURN), "pytorch", "but .* fit burn only; it was taken as pytorch"),
+        (Claim("pytorch", False, "its format"), Evidence(**MIXED), "pytorch", None),
         (NOTHING, Evidence(**ONLY_BURN), "burn", None),
         (NOTHING, Evidence(**MIXED), "burn", None),
         (NOTHING, Evidence(silent=["fc.weight"]), None, None),

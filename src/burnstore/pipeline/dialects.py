@@ -7,33 +7,42 @@ A format may say it itself (`.bpk` is Burn's). SafeTensors says it in its metada
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from burnstore.pipeline.layers import BURN, PYTORCH
 
 KEY = "dialect"
-# A claim that says little, because Burn's exports for PyTorch make it as well.
-PRODUCER = "its metadata 'producer'"
 
 # Burn calls a norm's tensors gamma and beta, PyTorch calls them weight and bias.
 _BURN_NAMES = (".gamma", ".beta")
 
 
-def said(own: str | None, metadata: Mapping[str, str], names: Iterable[str]) -> tuple[str | None, bool, str]:
-    """The dialect that a file claims, whether it says so in so many words, and where it says it.
+class Claim(NamedTuple):
+    """What somebody says of the dialect of tensors: which, whether in so many words, and who."""
+
+    dialect: str | None = None
+    plainly: bool = False
+    why: str = ""
+    # Burn's exports for PyTorch say the same, so that a model can tell better.
+    is_weak: bool = False
+
+
+def said(own: str | None, metadata: Mapping[str, str], names: Iterable[str]) -> Claim:
+    """What a file claims.
 
     >>> said(None, {"dialect": "burn"}, [])
-    ('burn', True, "its metadata 'dialect'")
+    Claim(dialect='burn', plainly=True, why="its metadata 'dialect'", is_weak=False)
     """
     word = metadata.get(KEY)
     if word:
-        return word, True, f"its metadata {KEY!r}"
+        return Claim(word, True, f"its metadata {KEY!r}")
     if own is not None:
-        return own, False, "its format"
+        return Claim(own, False, "its format")
     if metadata.get("format") == "pt":
-        return PYTORCH, False, "its metadata 'format'"
+        return Claim(PYTORCH, False, "its metadata 'format'")
     if metadata.get("producer") == BURN and any(name.endswith(_BURN_NAMES) for name in names):
-        return BURN, False, PRODUCER
-    return None, False, ""
+        return Claim(BURN, False, "its metadata 'producer'", is_weak=True)
+    return Claim()
 
 
 def dialect_of(own: str | None, metadata: Mapping[str, str], names: Iterable[str]) -> str | None:
@@ -44,7 +53,7 @@ def dialect_of(own: str | None, metadata: Mapping[str, str], names: Iterable[str
     >>> dialect_of(None, {"producer": "burn"}, ["norm.gamma", "norm.beta"])
     'burn'
     """
-    return said(own, metadata, names)[0]
+    return said(own, metadata, names).dialect
 
 
 def layout_matters(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:

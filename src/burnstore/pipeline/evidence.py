@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from burnstore.dtypes import Shape
+from burnstore.pipeline.dialects import Claim
 from burnstore.pipeline.layers import BURN, DIALECTS, rules
 
 
@@ -123,17 +124,17 @@ def _count(evidence: Evidence, tally: Tally, path: str, fits: Mapping[str, bool 
             tally.contradicts[dialect] += 1
 
 
-def decide(said: tuple[str | None, bool, str], evidence: Evidence, own: str) -> Verdict:
-    """What a file's dialect is: `said` is a dialect, whether it was said plainly, and where."""
-    dialect, plainly, why = said
+def decide(claim: Claim, evidence: Evidence, own: str) -> Verdict:
+    """What a file's dialect is, given what is claimed of it and what its tensors say."""
+    dialect, why = claim.dialect, claim.why
     only = evidence.only()
     if dialect is not None:
         if not evidence.best.contradicts.get(dialect) or only is None or only == dialect:
             return Verdict(dialect, why)
         warning = f"{why} says {dialect}, but the names and shapes fit {only} only"
-        return (
-            Verdict(dialect, why, f"{warning}; it was taken as {dialect}") if plainly else Verdict(only, "its tensors", warning)
-        )
+        if claim.plainly:
+            return Verdict(dialect, why, f"{warning}; it was taken as {dialect}")
+        return Verdict(only, "its tensors", warning)
     if only is not None:
         return Verdict(only, "its names and shapes")
     tally = evidence.best

@@ -12,7 +12,7 @@ from burnstore.formats.base import Contents, Row
 from burnstore.options import Options
 from burnstore.outcome import Dialects
 from burnstore.pipeline.adapt import Adapter, ChainAdapter, DialectAdapter, IdentityAdapter, adapted, between
-from burnstore.pipeline.dialects import PRODUCER
+from burnstore.pipeline.dialects import Claim
 from burnstore.pipeline.evidence import Evidence, Verdict, decide, weigh
 from burnstore.pipeline.indices import aligned
 from burnstore.pipeline.layers import BURN, KEEP, Kinds, checked_known
@@ -152,26 +152,26 @@ def _dialect(
     """Whose dialect the file has, and its tensors under the indices that this model has."""
     own = target.dialect
     claim = dialect_said(offers.contents)
-    if claim[2] == PRODUCER and own is not None:
-        claim = None, False, ""  # the model can tell better
+    if claim.is_weak and own is not None:
+        claim = Claim()
     if options.from_dialect is not None:
-        claim = options.from_dialect, True, "dialect="
+        claim = Claim(options.from_dialect, True, "dialect=")
     elif claimed is not None:
-        claim = claimed, True, "the adapter"
-    keeps = claim[0] == KEEP
+        claim = Claim(claimed, True, "the adapter")
+    keeps = claim.dialect == KEEP
     if keeps:
-        claim = own, True, claim[2]
+        claim = Claim(own, True, claim.why)
     if own is not None:
-        checked_known(claim[0], claim[2], where)
+        checked_known(claim.dialect, claim.why, where)
     wants = options.map_indices_contiguous
     compacts = bool(wants) and not options.map_indices_contiguous_except
     paths = [slot.path for slot in target.slots]
-    counted = claim[0] == BURN and own not in (None, BURN)
-    near = offers.align(paths, counted) if compacts or (wants is None and own is not None and claim[0] != own) else offers
+    counted = claim.dialect == BURN and own not in (None, BURN)
+    near = offers.align(paths, counted) if compacts or (wants is None and own is not None and claim.dialect != own) else offers
     if own is None:
         return Verdict(None, ""), near
-    if claim[0] == own and not keeps and all(map(eq, map(near.shapes.get, paths), [slot.shape for slot in target.slots])):
-        return Verdict(own, claim[2]), near if compacts else offers  # nothing could contradict it
+    if claim.dialect == own and not keeps and all(map(eq, map(near.shapes.get, paths), [slot.shape for slot in target.slots])):
+        return Verdict(own, claim.why), near if compacts else offers  # nothing could contradict it
     of_slots = kinds_of(target.slots, paths, kinds)
     wanted = [
         (path, kind, slot.shape)

@@ -51,7 +51,7 @@ def merged(stores: Sequence[Store], on_conflict: str) -> list[TensorSnapshot]:
     found: dict[str, tuple[TensorSnapshot, str]] = {}
     spoken: dict[str, str] = {}
     for store in stores:
-        dialect = store.options.from_dialect or dialect_said(store.unlisted)[0]
+        dialect = store.options.from_dialect or dialect_said(store.unlisted).dialect
         if dialect is not None and layout_matters({row[0]: row[2] for row in store.contents.rows()}):
             spoken.setdefault(dialect, store.name)
         if len(spoken) > 1:

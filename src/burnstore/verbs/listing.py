@@ -16,7 +16,7 @@ from burnstore.errors import BurnstoreError, DialectError, DuplicateNameError
 from burnstore.formats.base import Contents, Row
 from burnstore.formats.table import by_name
 from burnstore.options import Options
-from burnstore.pipeline.dialects import KEY, said
+from burnstore.pipeline.dialects import KEY, Claim, said
 from burnstore.pipeline.indices import is_shard, map_indices_contiguous
 from burnstore.snapshot import TensorSnapshot
 
@@ -85,8 +85,8 @@ def aliases_in(contents: Contents) -> dict[str, str]:
 _WORDS = (KEY, "format", "producer", "version")
 
 
-def dialect_said(contents: Contents) -> tuple[str | None, bool, str]:
-    """What a file says of its dialect, or what the models say that tensors in hand were collected from; how plainly; where."""
+def dialect_said(contents: Contents) -> Claim:
+    """What a file says of its dialect, or what the models say that tensors in hand were collected from."""
     if contents.format != "memory":
         return said(by_name(contents.format).dialect, contents.metadata, contents.names())
     spoken: Callable[[], set[str]] | None = getattr(contents, "dialects", None)
@@ -96,7 +96,7 @@ def dialect_said(contents: Contents) -> tuple[str | None, bool, str]:
             f"some of these tensors have {' and some '.join(sorted(map(str, dialects)))}'s layout",
             do="save them apart, or load them into a model one after the other",
         )
-    return dialects.pop() if dialects else None, True, "the model that they come from"
+    return Claim(dialects.pop(), True, "the model that they come from") if dialects else Claim()
 
 
 class Listed:
