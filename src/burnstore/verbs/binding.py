@@ -6,87 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import eq
 
-from burnstore.dtypes import Shape
-from burnstore.errors import BurnstoreError, DialectError, DuplicateNameError
-from burnstore.formats.base import Contents, Row
+from burnstore.errors import DialectError
+from burnstore.formats.base import Contents
 from burnstore.options import Options
 from burnstore.outcome import Dialects
 from burnstore.pipeline.adapt import Adapter, ChainAdapter, DialectAdapter, IdentityAdapter, adapted, between
 from burnstore.pipeline.dialects import Claim
 from burnstore.pipeline.evidence import Evidence, Verdict, decide, weigh
-from burnstore.pipeline.indices import aligned
 from burnstore.pipeline.layers import BURN, KEEP, Kinds, checked_known
 from burnstore.pipeline.reshape import permuted
 from burnstore.render import names_text
-from burnstore.snapshot import TensorSnapshot
 from burnstore.targets.base import Slot, Target
 from burnstore.targets.bind import bind, kinds_of, paths_of
 from burnstore.verbs.fitting import Bound, Judge
-from burnstore.verbs.listing import Named, aliases_in, dialect_said, renamed
-
-
-class Offers:
-    """The tensors of a file under the names by which a model is asked for them."""
-
-    def __init__(self, contents: Contents, options: Options, where: str) -> None:
-        self.contents = contents
-        self.where = where
-        self._origins = {row[0]: row for row in contents.rows()}
-        self.aliases = aliases_in(contents)
-        for alias, kept in self.aliases.items():
-            self._origins[alias] = self._origins[kept]
-        against_model = options.map_indices_contiguous and not options.map_indices_contiguous_except
-        self._name(renamed(self._origins, replace(options, map_indices_contiguous=None) if against_model else options, where))
-        self.adapted: dict[str, TensorSnapshot] = {}
-
-    def _name(self, named: Named) -> None:
-        self.named = named
-        rows = self._origins
-        self.rows: dict[str, Row] = (
-            rows
-            if all(name is origin for name, origin in named.origins.items())
-            else {name: rows[origin] for name, origin in named.origins.items()}
-        )
-        self.shapes: dict[str, Shape] = {name: row[2] for name, row in self.rows.items()}
-
-    def align(self, paths: Sequence[str], counted: bool) -> Offers:
-        """The same with the indices that a model's lists have; `counted` says that the file's have no gaps, as Burn's."""
-        try:
-            changes = aligned(self.rows, paths, counted=counted)
-        except BurnstoreError as error:
-            error.where = error.where or self.where
-            raise
-        if all(old == new for old, new in changes.items()):
-            return self
-        other = object.__new__(Offers)
-        other.where = self.where
-        other.contents, other._origins, other.aliases, other.adapted = self.contents, self._origins, self.aliases, {}
-        other._name(self.named.through(changes))
-        return other
-
-    def implied(self) -> list[str]:
-        """The names of tied weights that the file itself does not hold."""
-        return [name for name, origin in self.named.origins.items() if origin in self.aliases] if self.aliases else []
-
-    def origin(self, name: str) -> str:
-        """What the file itself calls a tensor."""
-        return self.named.origins.get(name, name)
-
-    def snapshot(self, name: str) -> TensorSnapshot:
-        """One tensor, with what an adapter made of it."""
-        found = self.adapted.get(name)
-        return found if found is not None else self.contents.snapshot(self.rows[name][0])
-
-    def replace(self, snapshots: Sequence[TensorSnapshot]) -> None:
-        """Offer these instead."""
-        self.adapted = {}
-        for snapshot in snapshots:
-            if self.adapted.setdefault(snapshot.name, snapshot) is not snapshot:
-                raise DuplicateNameError(
-                    "the adapter gives two tensors of this name", where=f"tensor {snapshot.name!r}", do="give each its own name"
-                )
-        self.rows = {name: (name, tensor.dtype, tensor.shape, None, 0, 0) for name, tensor in self.adapted.items()}
-        self.shapes = {name: tensor.shape for name, tensor in self.adapted.items()}
+from burnstore.verbs.listing import dialect_said
+from burnstore.verbs.offers import Offers
 
 
 def bind_contents(contents: Contents, where: str, target: Target, options: Options, asks: bool) -> Bound:
@@ -94,7 +28,7 @@ def bind_contents(contents: Contents, where: str, target: Target, options: Optio
     slots, own = target.slots, target.dialect
     kinds = Kinds.of(options.kinds, target.kinds)
     adapter, claimed = _adapter_of(options, target)
-    offers = Offers(contents, options, where)
+    offers = Offers.of(contents, options, where)
     verdict, offers = _dialect(offers, target, options, kinds, claimed, where)
     if own is not None and verdict.dialect is None:
         verdict = _undecided(verdict, own, where, asks)  # a square matrix fits both ways
@@ -105,7 +39,7 @@ def bind_contents(contents: Contents, where: str, target: Target, options: Optio
     spoken = Dialects(verdict.dialect, own, verdict.why) if dialects is not None else None
     alternative = None
     if adapter is not None:
-        _adapt(offers, slots, paths, of_slots, adapter, dialects)
+        offers = _adapted(offers, slots, paths, of_slots, adapter, dialects)
         alternative, dialects = adapter.alternative_name, None
     binding = bind(slots, paths, of_slots, offers.shapes, dialects, options.filter, alternative, offers.implied(), own)
     if own is None and (
@@ -167,7 +101,9 @@ def _dialect(
     compacts = bool(wants) and not options.map_indices_contiguous_except
     paths = [slot.path for slot in target.slots]
     counted = claim.dialect == BURN and own not in (None, BURN)
-    near = offers.align(paths, counted) if compacts or (wants is None and own is not None and claim.dialect != own) else offers
+    near = (
+        offers.counted_as(paths, counted) if compacts or (wants is None and own is not None and claim.dialect != own) else offers
+    )
     if own is None:
         return Verdict(None, ""), near
     if claim.dialect == own and not keeps and all(map(eq, map(near.shapes.get, paths), [slot.shape for slot in target.slots])):
@@ -199,15 +135,15 @@ def _untranslated(found: Verdict, taken: Verdict, evidence: Evidence, options: O
     return replace(taken, warning=warning)
 
 
-def _adapt(
+def _adapted(
     offers: Offers,
     slots: Sequence[Slot],
     paths: Sequence[str],
     kinds: Sequence[str | None],
     adapter: Adapter,
     dialects: tuple[str, str] | None,
-) -> None:
-    """Let an adapter change the tensors, each of which knows the layer of the model that it is for."""
+) -> Offers:
+    """What an adapter makes of the tensors, each of which knows the layer of the model that it is for."""
     binding = bind(slots, paths, kinds, offers.shapes, dialects, None, adapter.alternative_name)
     homes = {pair.name: pair for pair in [*binding.pairs, *(pair for _, pair in binding.rivals)]}
     tensors = []
@@ -221,4 +157,4 @@ def _adapt(
             if dialects is not None:
                 tensor = tensor.with_name(home.path)
         tensors.append(tensor)
-    offers.replace(adapted(adapter, tensors))
+    return offers.instead(adapted(adapter, tensors))

@@ -19,11 +19,10 @@ from burnstore.pipeline.reshape import permuted
 from burnstore.snapshot import TensorSnapshot
 from burnstore.targets.base import Slot, Target
 from burnstore.targets.bind import Binding, Pair
+from burnstore.verbs.offers import Offers
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from burnstore.verbs.binding import Offers
 
     Array = np.ndarray[Any, Any]
 
