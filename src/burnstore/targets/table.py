@@ -30,7 +30,7 @@ def find_target(model: object) -> Target | None:
 def find_module(source: object) -> Target | None:
     """The target for a model of a framework where a source of tensors may be meant as well; None for anything else."""
     plain = type(source) in (dict, OrderedDict, list, tuple, str, bytes, bytearray, memoryview)
-    if plain or isinstance(source, (str, bytes, os.PathLike, Iterator, IOBase)) or hasattr(type(source), "unlisted"):
+    if plain or isinstance(source, (str, bytes, os.PathLike, Iterator, IOBase, type)) or hasattr(type(source), "unlisted"):
         return None
     return _framework(source) or _plugin(source)
 
