@@ -73,20 +73,7 @@ def save(tensors: Any, dest: Destination | type[bytes], **options: Unpack[SaveOp
                 warnings.warn(warning, BurnstoreWarning, stacklevel=3)
             made = _of_model(target, format, given)
         else:
-            store = open(tensors)
-            kept = given.from_dialect == KEEP
-            dialect = given.from_dialect
-            if dialect is None or kept:
-                claim = dialect_said(store.unlisted)
-                dialect = None if claim.is_weak else claim.dialect  # Burn's own files tell it by their names, and need no word
-            origin = Origin(dialect, "dialect=", store.name)
-            # tensors in hand are written as they lie unless it is said whose they are; a file says it itself
-            known = given.from_dialect is not None or (dialect is not None and store.unlisted.format != "memory")
-            to = KEEP if kept else given.to_dialect or (format.dialect if known else None)
-            _check_said(given, dialect)
-            if format.dialect == BURN and dialect is None and to is None and _holds_torch(tensors):
-                _warn_of_torch(store.contents)
-            made = prepared(store.contents, format, given, origin, to, saving=True)
+            made = _of_tensors(tensors, format, given)
     _warn(made)
     return _write(made.contents, dest, replace(given, metadata=_together(made.metadata, given.metadata)))
 
@@ -186,7 +173,7 @@ def _warn_of_torch(contents: Contents) -> None:
             f"tensors of torch are written as they lie, and Burn takes them for its own: {names_text(depends)}; save the model "
             'itself, or pass dialect="pytorch" and like=model; dialect="keep" says that it is meant',
             BurnstoreWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -208,6 +195,21 @@ def _adapter_source(options: Options) -> str | None:
 def _warn(made: Prepared) -> None:
     if made.warning is not None:
         warnings.warn(made.warning, BurnstoreWarning, stacklevel=4)
+
+
+def _of_tensors(tensors: Any, format: Format, given: Options) -> Prepared:
+    """Tensors in hand as their file will hold them: as they lie, unless it is said whose they are. A file says it itself."""
+    store = open(tensors)
+    kept, dialect = given.from_dialect == KEEP, given.from_dialect
+    if dialect is None or kept:
+        claim = dialect_said(store.unlisted)
+        dialect = None if claim.is_weak else claim.dialect  # Burn's own files tell it by their names, and need no word
+    known = given.from_dialect is not None or (dialect is not None and store.unlisted.format != "memory")
+    to = KEEP if kept else given.to_dialect or (format.dialect if known else None)
+    _check_said(given, dialect)
+    if format.dialect == BURN and dialect is None and to is None and _holds_torch(tensors):
+        _warn_of_torch(store.contents)
+    return prepared(store.contents, format, given, Origin(dialect, "dialect=", store.name), to, saving=True)
 
 
 def _together(carried: Mapping[str, str], said: Mapping[str, str] | None) -> dict[str, str] | None:
