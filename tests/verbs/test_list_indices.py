@@ -86,3 +86,17 @@ def test_a_number_without_axes_has_one_for_burn_and_none_is_lost() -> None:
     data = bs.save({"bn.num_batches_tracked": np.array(9)}, bytes, format="pt")
     same(bs.convert(data, bytes, format="bpk"), {"bn.num_batches_tracked": np.array([9])})
     assert bs.open(bs.convert(data, bytes, format="safetensors"))["bn.num_batches_tracked"].shape == ()
+
+
+def test_a_part_whose_numbers_were_kept_goes_to_those_numbers() -> None:
+    def five() -> nn.Sequential:
+        return nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+
+    model, other = five(), five()
+    part = bs.save(model, bytes, format="bpk", only=r"^2\.", map_indices_contiguous=False)
+    assert set(bs.open(part)) == {"2.weight", "2.bias"} and bs.open(part).metadata["indices"] == "kept"
+    bs.load(part, other, partial=True)
+    assert torch.equal(other[2].weight, model[2].weight) and not torch.equal(other[4].weight, model[2].weight)
+    whole = bs.save(model, bytes, format="bpk", map_indices_contiguous=False)
+    bs.load(whole, other)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())

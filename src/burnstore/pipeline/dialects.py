@@ -12,6 +12,8 @@ from typing import NamedTuple
 from burnstore.pipeline.layers import BURN, PYTORCH
 
 KEY = "dialect"
+# Said in the metadata of a part of a model in Burn's layout whose lists have gaps all the same: its writer kept their numbers.
+INDICES, KEPT = "indices", "kept"
 
 # Burn calls a norm's tensors gamma and beta, PyTorch calls them weight and bias.
 _BURN_NAMES = (".gamma", ".beta")

@@ -11,7 +11,7 @@ from burnstore.formats.base import Contents
 from burnstore.options import Options
 from burnstore.outcome import Dialects
 from burnstore.pipeline.adapt import Adapter, ChainAdapter, DialectAdapter, IdentityAdapter, adapted, between
-from burnstore.pipeline.dialects import Claim
+from burnstore.pipeline.dialects import INDICES, KEPT, Claim
 from burnstore.pipeline.evidence import Evidence, Verdict, decide, weigh
 from burnstore.pipeline.layers import BURN, KEEP, Kinds, checked_known
 from burnstore.pipeline.reshape import permuted
@@ -100,7 +100,8 @@ def _dialect(
     wants = options.map_indices_contiguous
     compacts = bool(wants) and not options.map_indices_contiguous_except
     paths = [slot.path for slot in target.slots]
-    counted = claim.dialect == BURN and own not in (None, BURN)
+    kept = offers.contents.metadata.get(INDICES) == KEPT
+    counted = claim.dialect == BURN and own not in (None, BURN) and not kept
     near = (
         offers.counted_as(paths, counted) if compacts or (wants is None and own is not None and claim.dialect != own) else offers
     )

@@ -14,7 +14,7 @@ from burnstore.errors import BurnstoreError
 from burnstore.formats.base import Contents, Format
 from burnstore.options import Options
 from burnstore.pipeline.adapt import FloatCastAdapter
-from burnstore.pipeline.dialects import KEY
+from burnstore.pipeline.dialects import INDICES, KEPT, KEY
 from burnstore.pipeline.indices import aligned, is_shard, map_indices_contiguous
 from burnstore.pipeline.layers import BURN, PYTORCH
 from burnstore.render import names_text
@@ -144,10 +144,14 @@ def _rename(stream: _Stream) -> None:
 def _count(stream: _Stream) -> None:
     """Count lists from 0 without gaps, where that is said, or where tensors come into Burn's layout."""
     wants = stream.options.map_indices_contiguous
-    arrives = wants is None and stream.dialect == BURN and stream.origin.dialect not in (None, BURN)
-    if (wants and stream.saving) or arrives:  # the names of a file were counted when it was listed
-        changes = map_indices_contiguous(stream.whole, keep=stream.options.map_indices_contiguous_except)
+    arrives = wants is not True and stream.dialect == BURN and stream.origin.dialect not in (None, BURN)
+    if not arrives and not (wants and stream.saving):  # the names of a file were counted when it was listed
+        return
+    changes = map_indices_contiguous(stream.whole, keep=stream.options.map_indices_contiguous_except)
+    if wants is not False:
         _move(stream, changes, "Burn counts lists without gaps")
+    elif len(stream.tensors()) < len(stream.whole) and any(old != new for old, new in changes.items()):
+        stream.metadata[INDICES] = KEPT  # a part of a list does not show whether it has gaps
 
 
 def _count_as_the_model_does(stream: _Stream) -> None:
