@@ -129,3 +129,10 @@ def test_check_keywords_lets_pass_what_is_known() -> None:
     check_keywords(ListOptions.__annotations__, LoadOptions.__annotations__)
     with pytest.raises(bs.errors.UsageError):
         check_keywords(["adapter"], ListOptions.__annotations__)
+
+
+def test_a_kind_that_nobody_knows_is_refused_at_once() -> None:
+    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
+        bs.BurnpackStore.from_bytes(None).kinds({"^fc": "Dense"})
+    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
+        bs.load({"fc.weight": np.zeros((2, 3))}, {"fc.weight": np.zeros((2, 3))}, kinds={"^fc": "Dense"})

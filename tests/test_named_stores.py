@@ -132,13 +132,6 @@ def test_what_cannot_be_meant_is_refused_by_the_builder_or_by_the_first_use(
         store.keys()
 
 
-def test_a_kind_that_nobody_knows_is_refused_at_once() -> None:
-    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
-        bs.BurnpackStore.from_bytes(None).kinds({"^fc": "Dense"})
-    with pytest.raises(bs.errors.UsageError, match="no such kind of layer"):
-        bs.load({"fc.weight": np.zeros((2, 3))}, {"fc.weight": np.zeros((2, 3))}, kinds={"^fc": "Dense"})
-
-
 def test_a_store_that_loads_and_saves_is_configured_once() -> None:
     """Renamed on the way in by the rule, and adapted on each side by that side's adapter."""
     store = bs.SafetensorsStore.from_bytes(None).with_to_adapter(bs.FloatCastAdapter("F16"))

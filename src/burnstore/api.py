@@ -160,7 +160,7 @@ def load(source: Source, model: Any, **options: Unpack[LoadOptions]) -> ApplyRes
     array([[1., 2.]], dtype=float32)
     """
     with CollectionPaused():
-        return _plan(source, model, options, fresh=False)._apply_now()
+        return _plan(source, model, options, fresh=False).apply()
 
 
 @takes(LoadOptions)
@@ -189,7 +189,7 @@ def loaded(source: Source, model: Any, **options: Unpack[LoadOptions]) -> Any:
     """
     with CollectionPaused():
         made = _plan(source, model, options, fresh=True)
-        made._apply_now()
+        made.apply()
     return made.model
 
 
@@ -284,7 +284,7 @@ def apply(
     with CollectionPaused():
         made = make_plan(Store(last), target_for(model), options, lenient)
     made.result.warnings.extend(f"{name!r} is there more than once; the last one was taken" for name in dict.fromkeys(again))
-    return made._apply_now()
+    return made.apply()
 
 
 def merge(*sources: Source, on_conflict: Literal["error", "first", "last"] = "error") -> list[TensorSnapshot]:

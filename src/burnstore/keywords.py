@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-class ListOptions(TypedDict, total=False):
-    """How a source is opened, and how its tensors are named and chosen."""
+class _ChoiceOptions(TypedDict, total=False):
+    """How tensors are named and chosen, whichever way they go."""
 
     format: str | None
-    key: str | None
-    io: IO | None
     limits: Limits | None
     only: Criteria | None
     skip: Criteria | None
@@ -40,6 +38,13 @@ class ListOptions(TypedDict, total=False):
     map_indices_contiguous: bool | None
     map_indices_contiguous_except: Iterable[str] | str
     dialect: str | None
+
+
+class ListOptions(_ChoiceOptions, total=False):
+    """How a source is opened, and how its tensors are named and chosen."""
+
+    key: str | None
+    io: IO | None
 
 
 class LoadOptions(ListOptions, total=False):
@@ -56,18 +61,11 @@ class LoadOptions(ListOptions, total=False):
     progress: Progress | None
 
 
-class SaveOptions(TypedDict, total=False):
+class SaveOptions(_ChoiceOptions, total=False):
     """The keywords of `save` and `convert`."""
 
-    format: str | None
     metadata: Mapping[str, str] | None
-    only: Criteria | None
-    skip: Criteria | None
-    rename: Rename | None
-    map_indices_contiguous: bool | None
-    map_indices_contiguous_except: Iterable[str] | str
     skip_enum_variants: bool | None
-    dialect: str | None
     from_dialect: str | None
     to_dialect: str | None
     adapter: Adapter | None
@@ -79,7 +77,6 @@ class SaveOptions(TypedDict, total=False):
     shard_size: int | str | None
     for_burn: BurnVersion | None
     extra: Mapping[str, Any] | None
-    limits: Limits | None
 
 
 def takes(known: type) -> Callable[[Verb], Verb]:

@@ -42,12 +42,13 @@ def bind_contents(contents: Contents, where: str, target: Target, options: Optio
         offers = _adapted(offers, slots, paths, of_slots, adapter, dialects)
         alternative, dialects = adapter.alternative_name, None
     binding = bind(slots, paths, of_slots, offers.shapes, dialects, options.filter, alternative, offers.implied(), own)
+    warnings = [*target.warnings, *offers.named.warnings]
     if own is None and (
         options.from_dialect not in (None, KEEP) or (isinstance(options.from_adapter, DialectAdapter) and not kinds)
     ):
-        warning = "nothing was translated: a dict does not say of which kind its layers are; pass an adapter and kinds="
-        offers.named.warnings.append(warning)
-    warnings = [*target.warnings, *offers.named.warnings, *([verdict.warning] if verdict.warning else [])]
+        warnings.append("nothing was translated: a dict does not say of which kind its layers are; pass an adapter and kinds=")
+    if verdict.warning:
+        warnings.append(verdict.warning)
     if options.filter is not None:
         warnings += [f"the filter {pattern!r} matched no tensor of the model" for pattern in options.filter.unmatched(paths)]
     return Judge(offers, binding, options, dialects).bound(target, where, warnings, spoken)

@@ -88,10 +88,6 @@ class Plan:
     def apply(self) -> ApplyResult:
         """Write what was planned; a model that has changed since is refused."""
         self._check_unchanged()
-        return self._apply_now()
-
-    def _apply_now(self) -> ApplyResult:
-        """Write what was planned just now, when nobody can have changed the model."""
         why = self.fault()
         if why is not None:
             try:
